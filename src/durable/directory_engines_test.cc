@@ -30,15 +30,13 @@ Options Configured(const KeyspaceEngines& engines) {
 class StartedStore {
  public:
   StartedStore(FileSystem& files, const KeyspaceEngines& engines) : options_(Configured(engines)) {
-    auto opened = Persistence::Open(files, clock_, options_, &problem);
+    auto opened = OpenKeyspaces(files, clock_, options_, &problem);
     if (!opened) {
       status = opened.error();
       return;
     }
-    persistence = std::move(*opened);
-    keyspaces = std::move(*Keyspaces::Make(options_, nullptr, persistence.get()));
-    RecoveryReport report;
-    status = persistence->Recover(*keyspaces, &report, &problem);
+    persistence = std::move(opened->persistence);
+    keyspaces = std::move(opened->keyspaces);
   }
 
   void Put(uint32_t keyspace, std::string_view key, std::string_view value) {

@@ -156,18 +156,12 @@ class Store {
   // Starts a process. If the disk does not let it, it may be tried again.
   Status Start() {
     problem_.clear();
-    auto opened = Persistence::Open(disk_, clock_, store_, &problem_);
+    auto opened = OpenKeyspaces(disk_, clock_, store_, &problem_);
     if (!opened) return opened.error();
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    RecoveryReport report;
-    const Status s = persistence_->Recover(*keyspaces_, &report, &problem_);
-    if (s.ok()) {
-      Compare();
-    } else {
-      Drop();
-    }
-    return s;
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
+    Compare();
+    return {};
   }
   // The same on a disk that is well.
   void StartWell() {

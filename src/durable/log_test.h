@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "durable/log_reader.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 #include "sim/sim_clock.h"
 #include "sim/sim_file.h"
 
@@ -73,14 +73,14 @@ class TestStore {
                .log_sync = log_sync,
                .log_segment_bytes = segment_bytes} {
     StoreImage(disk_, image);
-    auto opened = Persistence::Open(disk_, clock_, store_, &problem_);
+    auto opened = OpenKeyspaces(disk_, clock_, store_, &problem_);
     if (!opened) {
       status_ = opened.error();
       return;
     }
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    status_ = persistence_->Recover(*keyspaces_, &report_, &problem_);
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
+    report_ = opened->report;
   }
 
   // Of the start.

@@ -26,11 +26,13 @@ class Store {
                  .directory = directory,
                  .log_sync = sync,
                  .log_segment_bytes = uint64_t{1} << 20} {
-    auto opened = Persistence::Open(PosixFileSystem(), clock_, options_, &problem_);
-    SKEP_CHECK(opened.has_value());
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(options_, nullptr, persistence_.get()));
-    status_ = persistence_->Recover(*keyspaces_, &report_, &problem_);
+    auto opened = OpenKeyspaces(PosixFileSystem(), clock_, options_, &problem_);
+    if (!opened) {
+      status_ = opened.error();
+      return;
+    }
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
   }
 
   const Status& status() const { return status_; }

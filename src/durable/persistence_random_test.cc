@@ -93,12 +93,11 @@ class Store {
   void Open() {
     disk_.set_options({});
     std::string problem;
-    auto opened = Persistence::Open(disk_, clock_, store_, &problem);
+    auto opened = OpenKeyspaces(disk_, clock_, store_, &problem);
     ASSERT_TRUE(opened.has_value()) << problem;
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    report_ = {};
-    ASSERT_TRUE(persistence_->Recover(*keyspaces_, &report_, &problem).ok()) << problem;
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
+    report_ = opened->report;
     for (const uint32_t index : {0u, 1u}) {
       ASSERT_EQ(keyspaces_->at(index).Verify(), nullptr);
       Compare(index);

@@ -43,12 +43,10 @@ class RecoveryTime : public testing::TestWithParam<const char*> {
     keyspaces_.reset();
     persistence_.reset();
     std::string problem;
-    auto opened = Persistence::Open(*disk_, clock_, store_, &problem);
+    auto opened = OpenKeyspaces(*disk_, clock_, store_, &problem);
     ASSERT_TRUE(opened.has_value()) << problem;
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    RecoveryReport report;
-    ASSERT_TRUE(persistence_->Recover(*keyspaces_, &report, &problem).ok()) << problem;
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
   }
   void Execute(uint32_t keyspace, Batch& batch) {
     batch.set_now_ms(clock_.now_ms);

@@ -19,6 +19,7 @@
 #include "durable/directory_check.h"
 #include "durable/disk_reserve.h"
 #include "durable/keyspace_file.h"
+#include "durable/open_keyspaces.h"
 #include "durable/rehearsal.h"
 #include "durable/repair_directory.h"
 #include "durable/snapshot_reader.h"
@@ -80,11 +81,11 @@ class Open {
     options.directory = kDirectory;
     options.log_sync = LogSync::kAlways;
     options.log_segment_bytes = segment_bytes;
-    auto opened = Persistence::Open(files, clock, options, &problem);
+    auto opened = OpenKeyspaces(files, clock, options, &problem);
     EXPECT_TRUE(opened.has_value()) << problem;
-    persistence = std::move(*opened);
-    keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
-    status = persistence->Recover(*keyspaces, &report, &problem);
+    persistence = std::move(opened->persistence);
+    keyspaces = std::move(opened->keyspaces);
+    report = opened->report;
   }
 
   void Execute(uint32_t keyspace, Batch& batch) {
@@ -479,13 +480,7 @@ TEST(Repair, AnyDamage) {
       Disk trial(files);
       SimClock clock;
       std::string problem;
-      auto opened = Persistence::Open(trial.files, clock, Small(options), &problem);
-      is_damaged = !opened;
-      if (opened) {
-        auto keyspaces = Keyspaces::Make(options, nullptr, opened->get());
-        RecoveryReport report;
-        is_damaged = !(*opened)->Recover(**keyspaces, &report, &problem).ok();
-      }
+      is_damaged = !OpenKeyspaces(trial.files, clock, Small(options), &problem);
     }
     Disk damaged(files);
     std::string problem;
@@ -638,7 +633,7 @@ TEST(Repair, WhatIsNoFile) {
       problem.clear();
     };
     std::string problem;
-    expect(Persistence::Open(disk.files, clock, options, &problem), problem);
+    expect(OpenKeyspaces(disk.files, clock, options, &problem), problem);
     expect(RehearseStart(disk.files, clock, options, &problem), problem);
     expect(CheckDirectory(disk.files, kDirectory, nullptr, &problem), problem);
     expect(RepairDirectory(disk.files, clock, options, &problem), problem);
@@ -654,8 +649,7 @@ TEST(Repair, ADirectoryThatIsInUseAndHasLostItsLockFile) {
   std::string problem;
   EXPECT_EQ(RepairDirectory(disk.files, clock, Small(), &problem).error().code(),
             Code::kUnavailable);
-  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
-            Code::kUnavailable);
+  EXPECT_EQ(OpenKeyspaces(disk.files, clock, Small(), &problem).error().code(), Code::kUnavailable);
   EXPECT_EQ(problem, "data: a server has it open: end it first");
   EXPECT_EQ(CheckDirectory(disk.files, kDirectory, nullptr, &problem).error().code(),
             Code::kUnavailable);
@@ -667,8 +661,7 @@ TEST(Repair, ADirectoryThatAnOlderVersionHasOpen) {
   const auto lock = disk.files.Lock(PathOf(kLockFile));
   SimClock clock;
   std::string problem;
-  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
-            Code::kUnavailable);
+  EXPECT_EQ(OpenKeyspaces(disk.files, clock, Small(), &problem).error().code(), Code::kUnavailable);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/temporary_directory_test.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 
 namespace skep::durable {
 namespace {
@@ -50,11 +50,9 @@ TEST(Saver, IsSavingFromTheAskingOn) {
   const TemporaryDirectory directory;
   const Options options{.directory = directory.path(), .log_segment_bytes = uint64_t{1} << 20};
   std::string problem;
-  const auto persistence =
-      std::move(*Persistence::Open(PosixFileSystem(), SystemClock(), options, &problem));
-  const auto keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
-  RecoveryReport report;
-  ASSERT_TRUE(persistence->Recover(*keyspaces, &report, &problem).ok()) << problem;
+  const auto opened = OpenKeyspaces(PosixFileSystem(), SystemClock(), options, &problem);
+  ASSERT_TRUE(opened.has_value()) << problem;
+  Persistence* const persistence = opened->persistence.get();
 
   EXPECT_FALSE(persistence->snapshots().is_saving);
   EXPECT_TRUE(persistence->RequestSave());
@@ -78,10 +76,9 @@ TEST(Saver, LookingAfterSpaceDoesNotRefuseASnapshot) {
   const Options options{.directory = directory.path(), .log_segment_bytes = uint64_t{1} << 20};
   AskedFiles files;
   std::string problem;
-  const auto persistence = std::move(*Persistence::Open(files, SystemClock(), options, &problem));
-  const auto keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
-  RecoveryReport report;
-  ASSERT_TRUE(persistence->Recover(*keyspaces, &report, &problem).ok()) << problem;
+  const auto opened = OpenKeyspaces(files, SystemClock(), options, &problem);
+  ASSERT_TRUE(opened.has_value()) << problem;
+  Persistence* const persistence = opened->persistence.get();
 
   std::atomic<bool> has_ended = false;
   Status saved;

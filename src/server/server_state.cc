@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "durable/open_keyspaces.h"
 #include "server/log.h"
 
 namespace skep {
@@ -81,27 +82,15 @@ Status ServerState::Open(std::string* problem) {
 }
 
 Status ServerState::OpenKeyspaces(const ServerOptions& options, std::string* problem) {
-  const Options store = StoreOptions(options);
-  if (!options.dir.empty()) {
-    auto persistence =
-        durable::Persistence::Open(environment_.files, environment_.clock, store, problem);
-    if (!persistence) return persistence.error();
-    persistence_ = std::move(*persistence);
-  }
-  auto keyspaces = Keyspaces::Make(store, engine_, persistence_.get());
-  if (!keyspaces) {
-    *problem = keyspaces.error().ToString();
-    return keyspaces.error();
-  }
-  keyspaces_ = std::move(*keyspaces);
+  auto opened =
+      durable::OpenKeyspaces(environment_.files, environment_.clock, StoreOptions(options), problem,
+                             durable::OpenMode::kStart, engine_);
+  if (!opened) return opened.error();
+  persistence_ = std::move(opened->persistence);
+  keyspaces_ = std::move(opened->keyspaces);
   replies_ = std::make_unique<ReplyMemory>(keyspaces_->budget());
-  return persistence_ == nullptr ? Status() : Recover(options, problem);
-}
-
-Status ServerState::Recover(const ServerOptions& options, std::string* problem) {
-  durable::RecoveryReport report;
-  if (const Status s = persistence_->Recover(*keyspaces_, &report, problem); !s.ok()) return s;
-  LogRecovery(log_.logger(), report);
+  if (persistence_ == nullptr) return {};
+  LogRecovery(log_.logger(), opened->report);
   log_.WatchClock(time().Now());
   ApplyToPersistence(options);
   log_.WatchDisk(*persistence_);

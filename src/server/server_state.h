@@ -74,7 +74,6 @@ class ServerState {
 
  private:
   Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
-  Status Recover(const ServerOptions& options, std::string* problem);
   void ApplyToPersistence(const ServerOptions& options);
 
   const Environment environment_;

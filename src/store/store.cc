@@ -7,7 +7,7 @@
 #include "base/network_address.h"
 #include "base/store_time.h"
 #include "client/remote_engine.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 #include "keyspace/keyspaces.h"
 #include "store/single_call.h"
 #include "store/wall_deadlines.h"
@@ -77,27 +77,12 @@ std::vector<std::string> EngineNames() {
 Result<std::unique_ptr<Store>> Store::Open(const Options& options, std::string* problem) {
   std::string unwanted;
   if (problem == nullptr) problem = &unwanted;
-  std::unique_ptr<durable::Persistence> persistence;
-  if (!options.directory.empty()) {
-    auto opened = durable::Persistence::Open(PosixFileSystem(), SystemClock(), options, problem);
-    if (!opened) return Fail(opened.error());
-    persistence = std::move(*opened);
-  }
-  auto keyspaces = Keyspaces::Make(options, nullptr, persistence.get());
-  if (!keyspaces) {
-    *problem = keyspaces.error().ToString();
-    return Fail(keyspaces.error());
-  }
-  // A store closes its log when it ends; there is none to close before this has gone well.
-  if (persistence != nullptr) {
-    durable::RecoveryReport report;
-    const Status s = persistence->Recover(**keyspaces, &report, problem);
-    if (!s.ok()) return Fail(s);
-    persistence->StartThreads();
-  }
+  auto opened = durable::OpenKeyspaces(PosixFileSystem(), SystemClock(), options, problem);
+  if (!opened) return Fail(opened.error());
+  if (opened->persistence != nullptr) opened->persistence->StartThreads();
   auto store = std::unique_ptr<Store>(new Store());
-  store->persistence_ = std::move(persistence);
-  store->keyspaces_ = std::move(*keyspaces);
+  store->persistence_ = std::move(opened->persistence);
+  store->keyspaces_ = std::move(opened->keyspaces);
   return store;
 }
 
