@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "durable/disk_reserve.h"
@@ -35,7 +36,26 @@ Status CheckKinds(FileSystem& files, const std::string& directory, std::string* 
   return {};
 }
 
+std::string ParentOf(std::string_view directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
+  const size_t slash = directory.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(directory.substr(0, std::max<size_t>(slash, 1)));
+}
+
 }  // namespace
+
+Result<DirectoryLock> MakeDirectory(FileSystem& files, const std::string& directory,
+                                    std::string* problem) {
+  const auto fail = [&](const std::string& path, const Status& status) {
+    *problem = fmt::format("{}: {}", path, status.ToString());
+    return Fail(status);
+  };
+  if (const Status s = files.CreateDirectory(directory); !s.ok()) return fail(directory, s);
+  const std::string parent = ParentOf(directory);
+  if (const Status s = files.SyncDirectory(parent); !s.ok()) return fail(parent, s);
+  return LockDirectory(files, directory, problem);
+}
 
 Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& directory,
                                     std::string* problem) {

@@ -1,4 +1,13 @@
-// directory.h: the names of the files that a store is kept in; persistence.h says what they are.
+// directory.h: the files that a store is kept in, and the lock of the process that has them open.
+//
+//   DIRECTORY                               locked by the process that has it open
+//            lock                           as well
+//            keyspaces                      keyspace_file.h
+//            log-0000000003ffc2d8-00000001.skl ...  log_format.h
+//            log-next.tmp                   the next segment
+//            reserve.tmp                    disk_reserve.h
+//            snapshot-0000000003ffd010.sks  snapshot_format.h; by the position of the log from
+//                                           which on the log is needed
 #pragma once
 
 #include <cstdint>
@@ -32,6 +41,9 @@ struct DirectoryLock {
 //   kInvalidArgument  what has the name of a store's file is not a regular one
 //   kIo
 Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& directory,
+                                    std::string* problem);
+// The same, and makes the directory if it is not there.
+Result<DirectoryLock> MakeDirectory(FileSystem& files, const std::string& directory,
                                     std::string* problem);
 
 // `position`: of the log, from which on it is needed.

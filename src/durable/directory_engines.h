@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "durable/keyspace_file.h"
+#include "skep/options.h"
 #include "skep/status.h"
 
 namespace skep::durable {
@@ -32,5 +33,13 @@ struct DirectoryEngines {
 };
 // Cost: reads the list, and the header and footer of the newest snapshot.
 DirectoryEngines FindEngines(FileSystem& files, const std::string& directory);
+// Whether a store with these options may go on with the directory's keyspaces. If not, *problem is
+// a line for a person.
+//   kCorrupt          the list is damaged, or contradicts the snapshot
+//   kNotSupported     a newer Skep wrote the list
+//   kInvalidArgument  the options do not have a keyspace, or have another engine for it
+//   kIo
+Status CheckConfigured(const DirectoryEngines& engines, const Options& options,
+                       std::string* problem);
 
 }  // namespace skep::durable

@@ -71,7 +71,7 @@ class DirectoryEnginesTest : public testing::Test {
       for (const auto& [index, engine] : kThreeEngines)
         run.Put(index, key, "value-" + key.substr(5, 2));
     }
-    ASSERT_TRUE(run.persistence->Save().ok());
+    ASSERT_TRUE(run.persistence->saver().Save().ok());
     run.Put(1, "behind", "it");
     ASSERT_TRUE(run.persistence->Close().ok());
   }
@@ -194,13 +194,13 @@ TEST_F(DirectoryEnginesTest, AListThatCannotBeWritten) {
   StartedStore run(disk_, kThreeEngines);
   ExpectAll(run);
   EXPECT_FALSE(HasList());
-  run.persistence->StepSaver();
+  run.persistence->saver().Step();
   EXPECT_EQ(List(), kThreeEngines);
 
   disk_.Plan({.call = Call::kRename, .error = EIO});
   run.Put(3, "key", "value");
   EXPECT_EQ(List(), kThreeEngines);
-  run.persistence->StepSaver();
+  run.persistence->saver().Step();
   KeyspaceEngines more = kThreeEngines;
   more[3] = "btree";
   EXPECT_EQ(List(), more);

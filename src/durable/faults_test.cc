@@ -184,7 +184,7 @@ class Store {
     for (int i = 0; i < 4; ++i) Step();
   }
   Status Save() {
-    const Status s = persistence_->Save();
+    const Status s = persistence_->saver().Save();
     Step();
     return s;
   }
@@ -302,7 +302,7 @@ class Store {
     clock_.Advance(250'000'000);
     log().Step();
     if (++steps_ % 8 == 0) {
-      persistence_->StepSaver();
+      persistence_->saver().Step();
       for (uint32_t i = 0; i < kKeyspaces; ++i) keyspaces_->at(i).Maintain(now_ms());
     }
     NoteAnswered();

@@ -27,7 +27,7 @@
 //
 // Versions that changed nothing make no record of progress, until they are kVersionsUntold: so no
 // gate was ever released further than that beyond what the log says, and who goes on from there
-// leaves out as many (persistence.h).
+// leaves out as many (recovery.h).
 //
 // Publish never waits: who finds somebody writing leaves it to them (wanted_ is looked at again
 // after the lock is given back), and who has written for others for some rounds leaves it to the

@@ -77,7 +77,7 @@ History MakeHistory(bool is_closed) {
   const auto changes = AllChanges();
   for (size_t i = 0; i + 1 < changes.size(); ++i) execute(changes[i]);
   sync();
-  EXPECT_TRUE(store.persistence().Save().ok());
+  EXPECT_TRUE(store.persistence().saver().Save().ok());
   for (const auto& fill : changes) execute(fill), sync();
   history.synced = store.log().statistics().synced_position;
   for (const char* const key : {"k", "l", "m"}) execute([&](Batch& b) { b.Put(key, "late"); });

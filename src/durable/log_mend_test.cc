@@ -150,7 +150,7 @@ TEST_P(LogMendTest, ASnapshotAfterAFailure) {
   FailASync();
   Settle();
   PutMany(3, 400);
-  ASSERT_TRUE(store_->persistence().Save().ok());
+  ASSERT_TRUE(store_->persistence().saver().Save().ok());
   Step();
   PutMany(3, 400);
   Sync();

@@ -217,7 +217,7 @@ TEST_F(SyncEverySecondTest, NoBound) {
 // that has all of it to do; what there is when it syncs.
 TEST_F(SyncEverySecondTest, ComesFirst) {
   ASSERT_TRUE(Put(kTestSegmentBytes / 2).ok());
-  ASSERT_TRUE(store_.persistence().Save().ok());
+  ASSERT_TRUE(store_.persistence().saver().Save().ok());
   ASSERT_TRUE(Put(kTestSegmentBytes / 2).ok());
   const Image before = TakeImage(store_.disk());
   ASSERT_FALSE(before.contains("log-next.tmp"));

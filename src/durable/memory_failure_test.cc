@@ -43,7 +43,7 @@ class Store {
   void Step() {
     clock_.Advance(1'000'000'000);
     persistence_->log().Step();
-    persistence_->StepSaver();
+    persistence_->saver().Step();
   }
   void Execute() {
     Batch batch;

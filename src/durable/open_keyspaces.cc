@@ -13,7 +13,9 @@ Result<OpenedKeyspaces> OpenKeyspaces(FileSystem& files, Clock& clock, const Opt
     if (!persistence) return Fail(persistence.error());
     result.persistence = std::move(*persistence);
   }
-  auto keyspaces = Keyspaces::Make(options, engine, result.persistence.get());
+  EngineWrapper* const wrapper =
+      result.persistence != nullptr ? &result.persistence->wrapper() : nullptr;
+  auto keyspaces = Keyspaces::Make(options, engine, wrapper);
   if (!keyspaces) {
     *problem = keyspaces.error().ToString();
     return Fail(keyspaces.error());

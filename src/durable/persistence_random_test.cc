@@ -197,7 +197,7 @@ void RunRandom(const char* engine, bool is_disturbed) {
         store.log().Step();
         seen.refused += store.log().admits() ? 0 : 1;
       } else if (lot < 95) {
-        EXPECT_TRUE(store.persistence().Save().ok() || is_disturbed);
+        EXPECT_TRUE(store.persistence().saver().Save().ok() || is_disturbed);
       } else if (lot < 97) {
         if (is_disturbed) store.Disturb();
       } else {

@@ -95,7 +95,7 @@ TEST_P(RecoveryTime, AKeyExpiresWhileASnapshotIsWritten) {
     AddOne();
     clock_.now_ms = kDeadlineMs + 10;
   };
-  ASSERT_TRUE(persistence_->Save().ok());
+  ASSERT_TRUE(persistence_->saver().Save().ok());
   ASSERT_FALSE(clock_.hook);
   ASSERT_NO_FATAL_FAILURE(Open());
   EXPECT_EQ(StateOf(keyspaces_->at(0), clock_.now_ms), State{});
@@ -124,7 +124,7 @@ TEST_P(RecoveryTime, AKeyspaceIsFirstUsedWhileASnapshotIsWritten) {
       first.Put("first", "value");
       Execute(1, first);
     };
-    ASSERT_TRUE(persistence_->Save().ok());
+    ASSERT_TRUE(persistence_->saver().Save().ok());
     came = !clock_.hook;
     clock_.hook = nullptr;
     ASSERT_NO_FATAL_FAILURE(Open());

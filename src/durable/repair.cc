@@ -174,6 +174,28 @@ void AddMissingEnd(const std::string& directory, uint64_t end, uint64_t newest,
                       .what = "the log ends before the newest snapshot"});
 }
 
+std::set<std::string> DamagedFiles(const RepairReport& report) {
+  std::set<std::string> damaged;
+  for (const auto* places : {&report.lost, &report.made_good}) {
+    for (const Damage& damage : *places) damaged.insert(damage.file);
+  }
+  return damaged;
+}
+
+Status PutAside(FileSystem& files, const std::string& directory,
+                const std::set<std::string>& damaged, RepairReport* report) {
+  const auto names = files.List(directory);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    const std::string path = directory + "/" + name;
+    if (!damaged.contains(path)) continue;
+    std::string aside = path + kDamagedSuffix;
+    if (const Status s = files.Rename(path, aside); !s.ok()) return s;
+    report->put_aside.push_back(std::move(aside));
+  }
+  return files.SyncDirectory(directory);
+}
+
 Result<RecoveryStart> ChooseStart(FileSystem& files, const std::string& directory,
                                   RepairReport* report, std::string* problem) {
   const auto fail = [&](Status status) {

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,14 @@ Result<RecoveryStart> ChooseStart(FileSystem& files, const std::string& director
 // That the log ends at `end`, if that is before the newest snapshot.
 void AddMissingEnd(const std::string& directory, uint64_t end, uint64_t newest,
                    std::vector<Damage>* damages);
+
+// The files that have damage.
+std::set<std::string> DamagedFiles(const RepairReport& report);
+// Puts those of the damaged files aside that there still are: called what they were with
+// kDamagedSuffix behind it. Adds the names that they have got to report->put_aside.
+//   kIo
+Status PutAside(FileSystem& files, const std::string& directory,
+                const std::set<std::string>& damaged, RepairReport* report);
 
 // Leads a replay over the holes of a log. Thread safety: one owner.
 class HoleKeeper {

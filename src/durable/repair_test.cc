@@ -158,7 +158,7 @@ Built Build(uint64_t segment_bytes) {
   Open store(disk.files, segment_bytes);
   for (size_t i = 0; i < built.changes.size(); ++i) {
     if (i == built.in_snapshot) {
-      EXPECT_TRUE(store.persistence->Save().ok());
+      EXPECT_TRUE(store.persistence->saver().Save().ok());
       store.persistence->log().Step();
     }
     const LogChange& change = built.changes[i];
@@ -321,11 +321,11 @@ TEST(Repair, AnOlderSnapshotMakesANewerOneGood) {
       store.Execute(0, batch);
       Apply(change, &expected);
       if (i != 20) continue;
-      ASSERT_TRUE(store.persistence->Save().ok());
+      ASSERT_TRUE(store.persistence->saver().Save().ok());
       store.persistence->log().Step();
       files = disk.Contents();
     }
-    ASSERT_TRUE(store.persistence->Save().ok() && store.persistence->Close().ok());
+    ASSERT_TRUE(store.persistence->saver().Save().ok() && store.persistence->Close().ok());
   }
   const auto older = *std::ranges::find_if(
       files, [](const auto& file) { return PositionOfSnapshot(file.first).has_value(); });
@@ -413,7 +413,7 @@ TEST(Repair, TheListOfKeyspaces) {
       batch.Put("key", "value");
       store.Execute(keyspace, batch);
     }
-    ASSERT_TRUE(store.persistence->Save().ok() && store.persistence->Close().ok());
+    ASSERT_TRUE(store.persistence->saver().Save().ok() && store.persistence->Close().ok());
   }
   const Files files = disk.Contents();
   for (size_t at = 0; at < files.at(kKeyspaceFile).size(); ++at) {
@@ -454,7 +454,7 @@ TEST(Repair, AnyDamage) {
         batches.Fill(batch);
         store.Execute(rng() % 2, batch);
         if (rng() % 40 != 0) continue;
-        EXPECT_TRUE(store.persistence->Save().ok());
+        EXPECT_TRUE(store.persistence->saver().Save().ok());
       }
       const bool is_closed = rng() % 2 == 0;
       EXPECT_TRUE(!is_closed || store.persistence->Close().ok());

@@ -1,4 +1,6 @@
 // Snapshots that were asked for: what is told of them from the asking on.
+#include "durable/saver.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -52,19 +54,19 @@ TEST(Saver, IsSavingFromTheAskingOn) {
   std::string problem;
   const auto opened = OpenKeyspaces(PosixFileSystem(), SystemClock(), options, &problem);
   ASSERT_TRUE(opened.has_value()) << problem;
-  Persistence* const persistence = opened->persistence.get();
+  Saver& saver = opened->persistence->saver();
 
-  EXPECT_FALSE(persistence->snapshots().is_saving);
-  EXPECT_TRUE(persistence->RequestSave());
-  EXPECT_TRUE(persistence->snapshots().is_saving);
-  EXPECT_FALSE(persistence->RequestSave());
-  EXPECT_TRUE(persistence->StepSaver());
-  EXPECT_FALSE(persistence->snapshots().is_saving);
-  EXPECT_EQ(persistence->snapshots().finished, 1u);
-  EXPECT_TRUE(persistence->snapshots().last_status.ok());
-  EXPECT_TRUE(persistence->RequestSave());
-  EXPECT_TRUE(persistence->StepSaver());
-  EXPECT_TRUE(persistence->Close().ok());
+  EXPECT_FALSE(saver.statistics().is_saving);
+  EXPECT_TRUE(saver.Request());
+  EXPECT_TRUE(saver.statistics().is_saving);
+  EXPECT_FALSE(saver.Request());
+  EXPECT_TRUE(saver.Step());
+  EXPECT_FALSE(saver.statistics().is_saving);
+  EXPECT_EQ(saver.statistics().finished, 1u);
+  EXPECT_TRUE(saver.statistics().last_status.ok());
+  EXPECT_TRUE(saver.Request());
+  EXPECT_TRUE(saver.Step());
+  EXPECT_TRUE(opened->persistence->Close().ok());
 }
 
 // Goal: a snapshot that is wanted while the saver's thread looks after the disk's space is written
@@ -78,24 +80,24 @@ TEST(Saver, LookingAfterSpaceDoesNotRefuseASnapshot) {
   std::string problem;
   const auto opened = OpenKeyspaces(files, SystemClock(), options, &problem);
   ASSERT_TRUE(opened.has_value()) << problem;
-  Persistence* const persistence = opened->persistence.get();
+  Saver& saver = opened->persistence->saver();
 
   std::atomic<bool> has_ended = false;
   Status saved;
   std::thread other;
   files.on_free_bytes = [&] {
     other = std::thread([&] {
-      saved = persistence->Save();
+      saved = saver.Save();
       has_ended = true;
     });
-    while (!has_ended && !persistence->snapshots().is_saving) std::this_thread::yield();
+    while (!has_ended && !saver.statistics().is_saving) std::this_thread::yield();
   };
-  static_cast<void>(persistence->StepSaver());
+  static_cast<void>(saver.Step());
   ASSERT_TRUE(other.joinable());
   other.join();
   EXPECT_TRUE(saved.ok()) << saved.ToString();
-  EXPECT_EQ(persistence->snapshots().finished, 1u);
-  EXPECT_TRUE(persistence->Close().ok());
+  EXPECT_EQ(saver.statistics().finished, 1u);
+  EXPECT_TRUE(opened->persistence->Close().ok());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class SnapshotNames : public testing::Test {
   SnapshotNames() {
     TestStore store({}, LogSync::kAlways, kTestSegmentBytes);
     Put(store, 20);
-    EXPECT_TRUE(store.persistence().Save().ok());
+    EXPECT_TRUE(store.persistence().saver().Save().ok());
     at_snapshot_ = store.States();
     killed_ = TakeImage(store.disk());
     Put(store, 30);
@@ -160,7 +160,9 @@ TEST_F(SnapshotNames, BehindTheEndOfTheLog) {
     TestStore store(c.image, LogSync::kAlways, kTestSegmentBytes);
     ASSERT_TRUE(store.status().ok()) << store.problem();
     EXPECT_EQ(store.report().lacks_log, c.lacks_log);
-    if (c.lacks_log) EXPECT_EQ(store.States(), at_snapshot_);
+    if (c.lacks_log) {
+      EXPECT_EQ(store.States(), at_snapshot_);
+    }
     TestStore next(TakeImage(store.disk()), LogSync::kAlways, kTestSegmentBytes);
     EXPECT_EQ(next.States(), store.States());
     EXPECT_FALSE(next.report().lacks_log);

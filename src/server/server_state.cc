@@ -18,9 +18,9 @@ constexpr CursorLimits kCursors{.entries_max = 64 * 1024, .bytes_max = 16 << 20}
 constexpr CursorLimits kKeyScans{
     .entries_max = 4096, .bytes_max = SIZE_MAX, .owner_entries_max = 64};
 
-std::vector<durable::Persistence::SavePoint> PersistencePoints(const ServerOptions& options) {
+std::vector<durable::Saver::SavePoint> PersistencePoints(const ServerOptions& options) {
   const std::vector<uint64_t> numbers = SavePointsOf(options);
-  std::vector<durable::Persistence::SavePoint> points;
+  std::vector<durable::Saver::SavePoint> points;
   for (size_t i = 0; i + 1 < numbers.size(); i += 2) {
     points.push_back({.seconds = numbers[i], .changes = std::max<uint64_t>(numbers[i + 1], 1)});
   }
@@ -100,9 +100,9 @@ Status ServerState::OpenKeyspaces(const ServerOptions& options, std::string* pro
 void ServerState::ApplyToPersistence(const ServerOptions& options) {
   persistence_->log().set_policy(StoreOptions(options).log_sync);
   persistence_->log().set_unsynced_ms_max(options.appendfsync_age_ms);
-  persistence_->SetSavePoints(PersistencePoints(options));
-  persistence_->SetAutoSnapshot({.percentage = options.auto_snapshot_percentage,
-                                 .log_bytes_min = options.auto_snapshot_min_size});
+  persistence_->saver().SetSavePoints(PersistencePoints(options));
+  persistence_->saver().SetAutoSnapshot({.percentage = options.auto_snapshot_percentage,
+                                         .log_bytes_min = options.auto_snapshot_min_size});
 }
 
 std::string ServerState::SetOptions(std::span<const OptionChange> changes) {

@@ -43,7 +43,7 @@ class ServerState {
   // path.
   //   kInvalidArgument  CheckOptions() says why
   //   kIo               the errno of a file
-  //   kCorrupt, ...     the directory cannot be recovered: persistence.h
+  //   kCorrupt, ...     the directory cannot be recovered: recovery.h
   Status Open(std::string* problem);
 
   const Environment& environment() const { return environment_; }

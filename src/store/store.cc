@@ -117,7 +117,7 @@ Store::~Store() {
 Status Store::SaveSnapshot() {
   if (remote_ != nullptr) return remote_->Save();
   if (persistence_ == nullptr) return {Code::kNotSupported, "the store has no directory"};
-  return persistence_->Save();
+  return persistence_->saver().Save();
 }
 
 Status Store::Execute(Batch& batch, uint32_t keyspace) {

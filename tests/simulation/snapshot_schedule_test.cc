@@ -64,7 +64,7 @@ class SnapshotSchedule : public testing::Test {
   void SaveAfterTheDeadline() {
     if (std::exchange(is_saved_, true)) return;
     clock_.Advance(2 * kLifetimeMs * 1'000'000);
-    EXPECT_TRUE(persistence_->Save().ok());
+    EXPECT_TRUE(persistence_->saver().Save().ok());
   }
 
   Trace trace_;

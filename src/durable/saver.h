@@ -1,0 +1,146 @@
+// saver.h: writes the snapshots of a store, and drops the log that they make superfluous.
+//
+// Snapshot. The position P of the log is noted first, then which keyspaces there are: one that is
+// first used later has nothing before P. For each of them the highest version that the log has by
+// then is noted; once that is released, all pairs are written as of a version S not below it. So
+// what the log has before P is in the snapshot, and of what it has behind it, what is not above S.
+// Then older snapshots go, and the log before P.
+// Space. A snapshot is due when the disk is short of space and the log is long enough to be worth
+// it: a quarter of what the snapshot would have. That is how a disk which has become full of log
+// gets space again. So the log leaves the snapshot's space free (Log::set_kept_free), unless it
+// could not become so long: then the snapshot would gain little, and the log may have all there is.
+// How many bytes a snapshot would have is an estimate: not more than the last one and the log
+// behind it, nor than the memory of the engines.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mutex.h"
+#include "base/store_time.h"
+#include "durable/disk_reserve.h"
+#include "durable/durable_keyspaces.h"
+#include "durable/log.h"
+#include "skep/options.h"
+#include "skep/status.h"
+
+namespace skep::durable {
+
+struct SnapshotStatistics {
+  uint64_t finished = 0;      // since the start, also such as failed
+  uint64_t last_ms = 0;       // when the last one that succeeded was done; 0: never
+  Status last_status;         // of the last one
+  uint64_t last_took_ms = 0;  // of the last one
+  uint64_t last_items = 0;    // of the last one that succeeded
+  uint64_t last_bytes = 0;    // likewise
+  bool is_saving = false;     // from the asking on
+  uint64_t log_position = 0;  // from which on the log is needed
+  uint64_t for_space = 0;     // begun since the start because the disk was short of space
+};
+
+// Thread-safe from StartAfter() on.
+class Saver {
+ public:
+  // All must outlive it.
+  Saver(FileSystem& files, Clock& clock, const Options& options, StoreTime& time, Log& log,
+        DurableKeyspaces& keyspaces);
+  ~Saver() { StopThread(); }
+
+  // Begins behind the snapshot that a recovery has found, of which these statistics are. Before
+  // anything else.
+  void StartAfter(const SnapshotStatistics& found);
+  // Of these files none is removed, whatever a snapshot makes superfluous. Not while one
+  // is written.
+  void KeepFiles(std::set<std::string> paths) { kept_files_ = std::move(paths); }
+
+  // Writes a snapshot of all keyspaces and drops what it makes superfluous. Takes as long as it
+  // takes; writers go on.
+  //   kUnavailable     one is being written
+  //   kIo              the disk; what was there is still there
+  //   kSnapshotTooOld  there was no memory for what changed meanwhile
+  Status Save();
+  // Asks the thread for one. False: one is being written.
+  bool Request();
+  SnapshotStatistics statistics() const;
+
+  // When a snapshot is due, after so many seconds with so many changes at least.
+  struct SavePoint {
+    uint64_t seconds = 0;
+    uint64_t changes = 0;
+  };
+  void SetSavePoints(std::vector<SavePoint> points);
+  // One is also due when the log behind the last one is longer than both: so many percent of it,
+  // and so many bytes. 0 percent: not for that reason.
+  struct AutoSnapshot {
+    uint32_t percentage = 200;
+    uint64_t log_bytes_min = uint64_t{1} << 30;
+  };
+  void SetAutoSnapshot(const AutoSnapshot& options);
+  // About how many bytes the directory's file system has left; kMuch if that is not known.
+  static constexpr uint64_t kMuch = uint64_t{1} << 62;
+  uint64_t free_bytes() const { return std::min(files_.FreeBytes(directory_), kMuch); }
+
+  // Starts a thread that does a step every second, and whenever there is something to do.
+  void StartThread();
+  // What the thread does, once: a snapshot, if one was asked for or is due. Returns whether it was.
+  bool Step();
+  // Before the engines are destroyed. A snapshot that is being written is given up.
+  void StopThread();
+  // There is news of the log for the next step: it has taken space, or has found none.
+  void NoteLogNews();
+
+ private:
+  std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
+  Status WriteSnapshot(SnapshotStatistics* statistics);
+  void RemoveSnapshotsBefore(uint64_t position);
+  bool IsDue(uint64_t free_bytes) SKEP_REQUIRES(mutex_);
+  bool IsDueForSpace(uint64_t free_bytes) const SKEP_REQUIRES(mutex_);
+  bool IsWorthIt(uint64_t log_bytes, uint64_t snapshot_bytes) const;
+  // Behind the last snapshot, whose position may be ahead of what is written.
+  uint64_t LogBytes() const SKEP_REQUIRES(mutex_) {
+    return std::max(log_.End(), statistics_.log_position) - statistics_.log_position;
+  }
+  uint64_t SnapshotBytes() const SKEP_REQUIRES(mutex_);
+  void KeepSpace();
+  void MakeSpaceForSnapshot();
+  void RunThread();
+
+  FileSystem& files_;
+  Clock& clock_;
+  const std::string directory_;
+  const uint64_t segment_bytes_;
+  StoreTime& time_;
+  Log& log_;
+  DurableKeyspaces& keyspaces_;
+  std::set<std::string> kept_files_;
+
+  mutable Mutex mutex_;
+  SnapshotStatistics statistics_ SKEP_GUARDED_BY(mutex_);
+  std::vector<SavePoint> save_points_ SKEP_GUARDED_BY(mutex_);
+  AutoSnapshot auto_snapshot_ SKEP_GUARDED_BY(mutex_);
+  uint32_t failures_ SKEP_GUARDED_BY(mutex_) = 0;  // of snapshots, in a row
+  // Log's, when the last snapshot was begun.
+  uint64_t saved_changes_ SKEP_GUARDED_BY(mutex_) = 0;
+  uint64_t last_begin_ms_ SKEP_GUARDED_BY(mutex_) = 0;  // monotonic: of the last snapshot
+  bool is_wanted_ SKEP_GUARDED_BY(mutex_) = false;
+  bool has_log_news_ SKEP_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> is_stopping_{false};
+  ConditionVariable wake_;
+  std::thread thread_;
+
+  // Taken before mutex_. Held while the reserve and what the log leaves free are set, also by a
+  // snapshot that begins: it waits for a disk that does not answer, but is not refused.
+  Mutex space_mutex_;
+  DiskReserve reserve_;
+  // That the log is to leave free for the snapshot being written. Only its writer looks at it.
+  uint64_t bytes_to_write_ = 0;
+};
+
+}  // namespace skep::durable
