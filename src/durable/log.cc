@@ -62,14 +62,10 @@ void Log::AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& writt
       Keyspace{.index = keyspace, .inner = &inner, .written = &written, .synced = &synced}));
 }
 
-const Log::Keyspace& Log::KeyspaceOf(uint32_t index) const {
+Log::Keyspace& Log::KeyspaceOf(uint32_t index) const {
   const auto at = std::ranges::find(keyspaces_, index, &Keyspace::index);
   SKEP_CHECK(at != keyspaces_.end());
   return **at;
-}
-
-Log::Keyspace& Log::KeyspaceOf(uint32_t index) {
-  return const_cast<Keyspace&>(std::as_const(*this).KeyspaceOf(index));
 }
 
 Status Log::Begin(uint64_t position, std::string records) {
@@ -140,8 +136,7 @@ Status Log::Refusal(const Need& need) const {
   return need.stores || !IsLackOfSpace(space_) ? space_ : Status();
 }
 
-// Bytes behind what is written that have to be there for it, and for all that have entered. Holds
-// mutex_.
+// Bytes behind what is written that have to be there for it, and for all that have entered.
 uint64_t Log::RoomFor(const Need& need) const {
   const uint64_t for_deletes = std::min(segments_.segment_bytes() / 4, kForDeletesMax);
   const uint64_t progress = kProgressBytes + kProgressBytesOfKeyspace * keyspaces_.size();
@@ -494,7 +489,7 @@ Status Log::SeeToSpace() {
 }
 
 // Whether there is more space now: what lies before the last snapshot is not needed, also while the
-// log has failed. Holds preparing_.
+// log has failed.
 bool Log::GiveBackSpace() {
   uint64_t drop_before = 0;
   {
@@ -570,7 +565,6 @@ bool Log::writes() const {
   return failure_.ok();
 }
 
-// Holds syncing_ and writing_.
 Status Log::Mend() {
   const uint64_t from = kept_.empty() ? segments_.position() : kept_.front().position;
   std::string bytes;
@@ -639,7 +633,8 @@ void Log::RunThread() {
     } catch (const std::bad_alloc&) {  // what was to be done is done by another step
     }
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
-    while (!is_woken_ && !is_stopping_ && wake_.WaitUntil(thread_mutex_, until)) {
+    while (!is_woken_ && !is_stopping_) {
+      if (!wake_.WaitUntil(thread_mutex_, until)) break;
     }
   }
 }
@@ -675,7 +670,7 @@ Status Log::Close() {
   return s.ok() ? WriteEnd() : s;
 }
 
-// The end's being there says that all before it was synced. Holds syncing_ and writing_.
+// The end's being there says that all before it was synced.
 Status Log::WriteEnd() {
   const char end = static_cast<char>(RecordType::kEnd);
   for (const bool is_end : {false, true}) {

@@ -211,11 +211,11 @@ class Log {
     const Engine* inner = nullptr;
     ReleaseGate* written = nullptr;
     ReleaseGate* synced = nullptr;
-    Version last_appended = 0;
-    Version progress = 0;  // what the log says is complete
-    Version taken = 0;     // what was complete when something was last taken
+    Version last_appended = 0;  // guarded by mutex_
+    Version wanted = 0;         // to be synced; guarded by mutex_
+    Version progress = 0;       // what the log says is complete; guarded by writing_, as the rest
+    Version taken = 0;          // what was complete when something was last taken
     Version synced_to = 0;
-    Version wanted = 0;  // to be synced; guarded by mutex_
   };
   struct Held {
     uint32_t keyspace = 0;
@@ -241,28 +241,27 @@ class Log {
   bool IsTooOld() const;
   bool IsSlow() const;
   uint64_t UnsyncedMs() const;
-  Keyspace& KeyspaceOf(uint32_t index);
-  const Keyspace& KeyspaceOf(uint32_t index) const;
+  Keyspace& KeyspaceOf(uint32_t index) const SKEP_REQUIRES(mutex_);
   void TakeAway(Floor floor) SKEP_REQUIRES(mutex_);
   void AppendRecord(std::string_view payload, uint32_t payload_crc) SKEP_REQUIRES(mutex_);
   Chunk Take() SKEP_REQUIRES(writing_);
-  void AppendProgress() SKEP_REQUIRES(mutex_);
+  void AppendProgress() SKEP_REQUIRES(writing_, mutex_);
   Status WriteTaken() SKEP_REQUIRES(writing_);
   Status WriteChunk(Chunk chunk) SKEP_REQUIRES(writing_);
   void Keep(Chunk chunk) SKEP_REQUIRES(writing_);
   void SetSynced(uint64_t position) SKEP_REQUIRES(writing_);
   void ReleaseWritten() SKEP_REQUIRES(writing_);
-  void ReleaseSynced();
+  void ReleaseSynced() SKEP_REQUIRES(writing_);
   bool SyncHere(const ReleaseGate& synced, Version ticket);
   Status Sync() SKEP_REQUIRES(syncing_);
-  Status Mend() SKEP_REQUIRES(writing_);
-  Status WriteEnd() SKEP_REQUIRES(writing_);
+  Status Mend() SKEP_REQUIRES(syncing_, writing_, preparing_);
+  Status WriteEnd() SKEP_REQUIRES(syncing_, writing_);
   bool HasFailed();
   void AskSync();
   bool LacksWanted();
   bool SyncIfDue();
   Status SeeToSpace();
-  bool GiveBackSpace();
+  bool GiveBackSpace() SKEP_REQUIRES(preparing_);
   void SetFailed(Status status) SKEP_REQUIRES(writing_);
   void Wake();
   void RunThread();
@@ -271,13 +270,14 @@ class Log {
   LogFiles segments_;
   std::atomic<LogSync> policy_;
 
-  mutable Mutex mutex_;                          // guards what follows
+  mutable Mutex mutex_;
   std::string pending_ SKEP_GUARDED_BY(mutex_);  // records, ready to be written
   uint64_t end_ SKEP_GUARDED_BY(mutex_) = 0;     // behind them
   std::vector<Held> floors_ SKEP_GUARDED_BY(mutex_);
   std::vector<Floor> free_floors_ SKEP_GUARDED_BY(mutex_);
+  // Changed under writing_ and mutex_, so either is enough to read it.
   std::vector<std::unique_ptr<Keyspace>> keyspaces_;
-  Status failure_;                        // of a write or sync
+  Status failure_;                        // of a write or sync; likewise
   Status space_ SKEP_GUARDED_BY(mutex_);  // why there is no next segment
   uint64_t drop_before_ SKEP_GUARDED_BY(mutex_) = 0;
   uint64_t entered_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // that those who have not left may append
@@ -285,10 +285,10 @@ class Log {
 
   // Taken before writing_. Who holds it syncs, or mends.
   TimedMutex syncing_;
-  uint64_t recent_sync_ns_ SKEP_GUARDED_BY(syncing_) = 0;  // a moving average; guarded by syncing_
+  uint64_t recent_sync_ns_ SKEP_GUARDED_BY(syncing_) = 0;  // a moving average
   std::atomic<bool> sync_is_brief_{true};                  // relaxed: a hint
 
-  // Taken before mutex_. Who holds it writes; guards what follows.
+  // Taken before mutex_. Who holds it writes.
   Mutex writing_;
   std::vector<Chunk> kept_ SKEP_GUARDED_BY(writing_);  // not synced, or not even written
   size_t kept_bytes_ SKEP_GUARDED_BY(writing_) = 0;
@@ -317,7 +317,7 @@ class Log {
   uint64_t next_check_ms_ = 0;                    // Step's
   Status checked_;                                // Step's
 
-  Mutex thread_mutex_;  // guards what follows
+  Mutex thread_mutex_;
   ConditionVariable wake_;
   bool is_woken_ SKEP_GUARDED_BY(thread_mutex_) = false;
   bool is_stopping_ SKEP_GUARDED_BY(thread_mutex_) = false;

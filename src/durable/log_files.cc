@@ -65,8 +65,13 @@ Status LogFiles::WriteNext(std::string_view bytes) {
   if (!is_prepared()) {
     if (const Status s = MakeNext(segment_bytes_, false); !s.ok()) return s;
   }
-  Status s = next_->WriteAt(0, bytes);
-  if (s.ok()) s = next_->Sync();
+  std::shared_ptr<File> next;
+  {
+    const MutexLock lock(mutex_);
+    next = next_;
+  }
+  Status s = next->WriteAt(0, bytes);
+  if (s.ok()) s = next->Sync();
   if (!s.ok()) LeaveNext();
   return s;
 }
@@ -126,16 +131,17 @@ void LogFiles::FillAhead() {
 }
 
 Status LogFiles::Write(std::string_view bytes) {
-  uint64_t end = 0;
+  uint64_t position = 0;
+  bool is_full = false;
   {
     const MutexLock lock(mutex_);
-    end = current_.end();
+    position = position_;
+    is_full = position > current_.begin && position + bytes.size() > current_.end();
   }
-  const bool is_full = position_ > current_.begin && position_ + bytes.size() > end;
   // Without a next one the segment grows, and also if the directory is gone, so that what was begun
   // ends.
   if (is_full && is_prepared()) {
-    const Status s = TakeNext(position_, position_);
+    const Status s = TakeNext(position, position);
     if (!s.ok() && s.detail() != ENOENT) return s;
     const MutexLock lock(mutex_);
     lost_ = s;
@@ -146,7 +152,14 @@ Status LogFiles::Write(std::string_view bytes) {
 }
 
 Status LogFiles::WriteAtEnd(std::string_view bytes) {
-  if (const Status s = current_.file->WriteAt(position_ - current_.begin, bytes); !s.ok()) return s;
+  std::shared_ptr<File> file;
+  uint64_t offset = 0;
+  {
+    const MutexLock lock(mutex_);
+    file = current_.file;
+    offset = position_ - current_.begin;
+  }
+  if (const Status s = file->WriteAt(offset, bytes); !s.ok()) return s;
   const MutexLock lock(mutex_);
   position_ += bytes.size();
   current_.filled = std::max(current_.filled, position_);

@@ -45,7 +45,10 @@ class LogFiles {
   // At the end. If it fails the log has to be begun anew, from what is not synced on.
   Status Write(std::string_view bytes);
   // Behind the last byte written.
-  uint64_t position() const { return position_; }
+  uint64_t position() const {
+    const MutexLock lock(mutex_);
+    return position_;
+  }
 
   // All that was written before the call. Returns the position up to which it is synced.
   Result<uint64_t> Sync();
@@ -124,17 +127,16 @@ class LogFiles {
   std::atomic<uint64_t> kept_free_{0};  // relaxed: a wish
 
   Mutex filling_;  // held while zeroes are written; taken before mutex_
-  // Guards what follows. Not held during input and output, but for the way back of a growth that
-  // has failed.
+  // Not held during input and output, but for the way back of a growth that has failed.
   mutable Mutex mutex_;
-  Segment current_;
-  uint64_t position_ = 0;  // its writer may read it without the mutex
-  std::shared_ptr<File> next_;
+  Segment current_ SKEP_GUARDED_BY(mutex_);
+  uint64_t position_ SKEP_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<File> next_ SKEP_GUARDED_BY(mutex_);
   uint64_t next_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // taken from the disk
-  Status lost_
-      SKEP_GUARDED_BY(mutex_);  // the directory has lost the next segment, so the current one grows
-  std::vector<std::shared_ptr<File>> unsynced_
-      SKEP_GUARDED_BY(mutex_);  // segments before the current one
+  // The directory has lost the next segment, so the current one grows.
+  Status lost_ SKEP_GUARDED_BY(mutex_);
+  // Segments before the current one.
+  std::vector<std::shared_ptr<File>> unsynced_ SKEP_GUARDED_BY(mutex_);
   bool names_unsynced_ SKEP_GUARDED_BY(mutex_) = false;
 };
 

@@ -8,8 +8,6 @@
 
 #include "base/cpu.h"
 #include "durable/directory.h"
-#include "durable/snapshot_format.h"
-#include "durable/snapshot_writer.h"
 
 namespace skep::durable {
 
@@ -193,7 +191,8 @@ void Saver::RunThread() {
   const MutexLock lock(mutex_);
   while (!is_stopping_) {
     const auto until = std::chrono::steady_clock::now() + kLook;
-    while (!is_wanted_ && !has_log_news_ && !is_stopping_ && wake_.WaitUntil(mutex_, until)) {
+    while (!is_wanted_ && !has_log_news_ && !is_stopping_) {
+      if (!wake_.WaitUntil(mutex_, until)) break;
     }
     has_log_news_ = false;
     if (is_stopping_) return;
@@ -238,34 +237,10 @@ Status Saver::WriteSnapshot(SnapshotStatistics* statistics) {
   std::vector<SnapshotKeyspace> keyspaces;
   uint64_t items = 0;
   for (const auto& [index, engine] : engines) {
-    // Of a version that the log has, so it is drawn; it is released when those before it are.
-    const Version at_least = log_.LastAppended(index);
-    while (engine->Latest() < at_least) {
-      engine->inner().Release();
-      std::this_thread::yield();
-    }
-    const auto walk = engine->OpenPairIterator(time_.Now().ms);
-    if (!walk) return walk.error();
-    while (true) {
-      const auto pairs = (*walk)->Next();
-      if (!pairs) return pairs.error();
-      if (is_stopping_.load(std::memory_order_relaxed)) {
-        return {Code::kUnavailable, "the store is being closed"};
-      }
-      if (pairs->empty()) break;
-      for (const Pair& pair : *pairs) {
-        const Status s = (*writer)->Add(index, pair.key, pair.value, pair.deadline_ms);
-        if (!s.ok()) return s;
-      }
-      items += pairs->size();
-      const uint64_t written = (*writer)->bytes_written();
-      log_.set_kept_free(bytes_to_write_ - std::min(bytes_to_write_, written));
-    }
-    keyspaces.push_back({.index = index,
-                         .engine = engine->format(),
-                         .version = (*walk)->version(),
-                         .now_ms = (*walk)->now_ms(),
-                         .log_position = position});
+    auto keyspace = WriteKeyspace(index, *engine, **writer, &items);
+    if (!keyspace) return keyspace.error();
+    keyspace->log_position = position;
+    keyspaces.push_back(std::move(*keyspace));
   }
   if (const Status s = (*writer)->Finish(std::move(keyspaces)); !s.ok()) return s;
   statistics->last_ms = clock_.WallMs();
@@ -277,6 +252,37 @@ Status Saver::WriteSnapshot(SnapshotStatistics* statistics) {
   log_.DropBefore(position);
   RemoveSnapshotsBefore(position);
   return {};
+}
+
+// Writes the pairs of a keyspace as of one version, which has all that the log has of it by now.
+Result<SnapshotKeyspace> Saver::WriteKeyspace(uint32_t index, DurableEngine& engine,
+                                              SnapshotWriter& writer, uint64_t* items) {
+  // Of a version that the log has, so it is drawn; it is released when those before it are.
+  const Version at_least = log_.LastAppended(index);
+  while (engine.Latest() < at_least) {
+    engine.inner().Release();
+    std::this_thread::yield();
+  }
+  const auto iterator = engine.OpenPairIterator(time_.Now().ms);
+  if (!iterator) return Fail(iterator.error());
+  while (true) {
+    const auto pairs = (*iterator)->Next();
+    if (!pairs) return Fail(pairs.error());
+    if (is_stopping_.load(std::memory_order_relaxed)) {
+      return Fail(Code::kUnavailable, "the store is being closed");
+    }
+    if (pairs->empty()) break;
+    for (const Pair& pair : *pairs) {
+      const Status s = writer.Add(index, pair.key, pair.value, pair.deadline_ms);
+      if (!s.ok()) return Fail(s);
+    }
+    *items += pairs->size();
+    log_.set_kept_free(bytes_to_write_ - std::min(bytes_to_write_, writer.bytes_written()));
+  }
+  return SnapshotKeyspace{.index = index,
+                          .engine = engine.format(),
+                          .version = (*iterator)->version(),
+                          .now_ms = (*iterator)->now_ms()};
 }
 
 // One that cannot be removed is in nobody's way: a later snapshot tries again.

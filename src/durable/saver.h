@@ -28,6 +28,8 @@
 #include "durable/disk_reserve.h"
 #include "durable/durable_keyspaces.h"
 #include "durable/log.h"
+#include "durable/snapshot_format.h"
+#include "durable/snapshot_writer.h"
 #include "skep/options.h"
 #include "skep/status.h"
 
@@ -99,6 +101,8 @@ class Saver {
  private:
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
   Status WriteSnapshot(SnapshotStatistics* statistics);
+  Result<SnapshotKeyspace> WriteKeyspace(uint32_t index, DurableEngine& engine,
+                                         SnapshotWriter& writer, uint64_t* items);
   void RemoveSnapshotsBefore(uint64_t position);
   bool IsDue(uint64_t free_bytes) SKEP_REQUIRES(mutex_);
   bool IsDueForSpace(uint64_t free_bytes) const SKEP_REQUIRES(mutex_);
