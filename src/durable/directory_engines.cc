@@ -69,8 +69,11 @@ Status CheckConfigured(const DirectoryEngines& engines, const Options& options,
     const auto own = options.keyspace_engines.find(index);
     const auto spec =
         ParseEngine(own != options.keyspace_engines.end() ? own->second : options.engine,
-                    IndexOptionsOf(options));
-    if (!spec) return fail(spec.error(), fmt::format("keyspace {}", index));
+                    IndexOptionsOf(options), problem);
+    if (!spec) {
+      *problem = fmt::format("keyspace {}: {}", index, *problem);
+      return spec.error();
+    }
     const std::string wanted = FormatOf(*spec);
     if (index < options.keyspaces && wanted == engine) continue;
     *problem = index < options.keyspaces

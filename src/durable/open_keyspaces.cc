@@ -15,11 +15,8 @@ Result<OpenedKeyspaces> OpenKeyspaces(FileSystem& files, Clock& clock, const Opt
   }
   EngineWrapper* const wrapper =
       result.persistence != nullptr ? &result.persistence->wrapper() : nullptr;
-  auto keyspaces = Keyspaces::Make(options, engine, wrapper);
-  if (!keyspaces) {
-    *problem = keyspaces.error().ToString();
-    return Fail(keyspaces.error());
-  }
+  auto keyspaces = Keyspaces::Make(options, engine, wrapper, problem);
+  if (!keyspaces) return Fail(keyspaces.error());
   result.keyspaces = std::move(*keyspaces);
   if (result.persistence == nullptr) return result;
   const Status s = mode == OpenMode::kRehearse
