@@ -20,7 +20,7 @@ std::optional<uint32_t> DirectoryEngines::Contradiction() const {
 
 KeyspaceEngines DirectoryEngines::all() const {
   KeyspaceEngines engines = in_snapshot;
-  engines.insert(listed.begin(), listed.end());  // keeps what is there
+  engines.insert(listed.begin(), listed.end());  // does not replace an entry
   return engines;
 }
 
@@ -40,7 +40,7 @@ DirectoryEngines FindEngines(FileSystem& files, const std::string& directory) {
   for (const uint64_t position : std::views::reverse(found->snapshots)) {
     const std::string path = directory + "/" + SnapshotName(position);
     const auto reader = SnapshotReader::Open(files, path);
-    if (!reader) continue;  // what reads its items says why
+    if (!reader) continue;  // the recovery says what is wrong with it
     engines.snapshot = path;
     for (const SnapshotKeyspace& keyspace : (*reader)->keyspaces()) {
       engines.in_snapshot[keyspace.index] = keyspace.engine;

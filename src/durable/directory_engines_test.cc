@@ -1,5 +1,5 @@
-// Which engines a start takes, and what it writes of them, when the list of keyspaces is missing,
-// wrong, or cannot be written.
+// The engines that a start takes, and the list that it writes, when the list of keyspaces is
+// missing, wrong, or cannot be written.
 #include "durable/directory_engines.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ class DirectoryEnginesTest : public testing::Test {
 };
 
 // Goal: without the list the engines are those of the newest snapshot, for a start, a rehearsal, a
-// check and a repair; who is told otherwise is refused by name, and nothing is written by that.
+// check and a repair; a start with another engine is refused, names it, and writes nothing.
 TEST_F(DirectoryEnginesTest, AMissingListIsMadeGoodByTheSnapshot) {
   Fill();
   ASSERT_TRUE(disk_.Remove(kList).ok());
@@ -127,8 +127,8 @@ TEST_F(DirectoryEnginesTest, AMissingListIsMadeGoodByTheSnapshot) {
   EXPECT_EQ(List(), kThreeEngines);
 }
 
-// Goal: a list that says otherwise than the snapshot is told by a start, a rehearsal and a check,
-// and a repair goes by the snapshot.
+// Goal: a start, a rehearsal and a check report a list that contradicts the snapshot, and a repair
+// goes by the snapshot.
 TEST_F(DirectoryEnginesTest, AListThatContradictsTheSnapshot) {
   Fill();
   const KeyspaceEngines poisoned = {{0, "btree"}, {1, "btree"}, {2, "btree"}, {3, "hash"}};

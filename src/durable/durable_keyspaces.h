@@ -17,7 +17,7 @@
 
 namespace skep::durable {
 
-// Thread-safe.
+// Wraps the engines of a store, and keeps the list of its keyspaces. Thread-safe.
 class DurableKeyspaces final : public EngineWrapper {
  public:
   // `found`: the engines that the directory has. `files` and `log` must outlive it.
@@ -28,8 +28,8 @@ class DurableKeyspaces final : public EngineWrapper {
   // not have is added to it.
   std::unique_ptr<Engine> Wrap(uint32_t keyspace, std::unique_ptr<Engine> engine) override;
 
-  // From now on each keyspace is listed when it is first used. Adds those that are not listed yet:
-  // what a load makes is listed when the load has succeeded.
+  // From now on each keyspace is listed when it is first used. Lists the keyspaces that were used
+  // before: those that a load makes are listed when the load has succeeded.
   Status StartList();
   // Writes the list if an earlier writing has failed.
   Status List();

@@ -1,5 +1,5 @@
-// A disk that fills, that is full at the start, and whose directory goes away: what is refused,
-// what goes on, and that it recovers by itself.
+// A store on a disk that fills, on one that is full at the start, and on one that loses the
+// directory: which writes are refused, which calls go on, and that the store recovers by itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -107,8 +107,9 @@ TEST_F(FullDiskTest, ALargeRecord) {
   EXPECT_TRUE(Put("large", 4 * kTestSegmentBytes).ok());
 }
 
-// Goal: what was begun on a disk that fills is answered; then writes are refused, reads of all keys
-// go on, and it recovers by itself. Method: sizes that fill it at any place of a segment.
+// Goal: batches that have begun on a disk that fills are answered; then writes are refused, reads
+// of all keys go on, and the store recovers by itself. Method: sizes that fill the disk at any
+// place of a segment.
 TEST_F(FullDiskTest, Fills) {
   for (const size_t bytes : {size_t{100}, size_t{5'000}, size_t{20'000}}) {
     SCOPED_TRACE(bytes);
@@ -127,7 +128,7 @@ TEST_F(FullDiskTest, Fills) {
   }
 }
 
-// Goal: what deletes is let in when what stores is not, alone and in a batch with it.
+// Goal: deletes are let in when writes that store are not, alone and in a batch with those.
 TEST_F(FullDiskTest, Deletes) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Put("key" + std::to_string(i), 10).ok());
   LeaveFree(kTestSegmentBytes + 10);
@@ -170,7 +171,8 @@ TEST_F(FullDiskTest, OverwritesForEver) {
   EXPECT_EQ(again.States()[0].size(), 50u);
 }
 
-// Goal: the same when others have taken what was left of the disk: the reserve is enough.
+// Goal: snapshots make room for ever, also when other files have taken the rest of the disk: the
+// reserve is enough.
 TEST_F(FullDiskTest, OverwritesFromTheReserve) {
   store_.persistence().saver().Step();
   ASSERT_TRUE(TakeImage(disk()).contains(kReserveFile));
@@ -301,7 +303,8 @@ TEST_F(FullDiskTest, StartsBehindItsOwnLog) {
   EXPECT_LT(BytesOf(TakeImage(again.disk())), BytesOf(image) / 4);
 }
 
-// Goal: the same where the snapshot is there and a process before this one has not dropped the log.
+// Goal: a store starts on a full disk, also where an earlier process has written the snapshot and
+// not dropped the log.
 TEST_F(FullDiskTest, StartsBehindALogThatWasNotDropped) {
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(Put("key" + std::to_string(i % 20), kKiB).ok());
   ASSERT_TRUE(
@@ -446,7 +449,7 @@ TEST_F(FullDiskTest, TheDirectoryGoes) {
   }
 }
 
-// Goal: it is noticed before a segment ends.
+// Goal: that the directory is gone is noticed before a segment ends.
 TEST_F(FullDiskTest, TheDirectoryGoesUnnoticed) {
   ASSERT_TRUE(Put("key", 100).ok());
   log().Step();

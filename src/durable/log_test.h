@@ -33,7 +33,7 @@ inline Image TakeImage(FileSystem& files) {
   return image;
 }
 
-// So that a power loss leaves it.
+// Writes the files of an image to the disk, and syncs them.
 inline void StoreImage(FileSystem& files, const Image& image) {
   SKEP_CHECK(files.CreateDirectory(kTestDirectory).ok());
   for (const auto& [name, bytes] : image) {
@@ -43,7 +43,7 @@ inline void StoreImage(FileSystem& files, const Image& image) {
   SKEP_CHECK(files.SyncDirectory(kTestDirectory).ok() && files.SyncDirectory(".").ok());
 }
 
-// All that has not expired.
+// The pairs of an engine that have not expired.
 inline State StateOf(Engine& engine, uint64_t now_ms) {
   State state;
   const auto walk = *engine.OpenPairIterator(now_ms);
@@ -83,7 +83,7 @@ class TestStore {
     report_ = opened->report;
   }
 
-  // Of the start.
+  // The result of the start.
   const Status& status() const { return status_; }
   const std::string& problem() const { return problem_; }
   const RecoveryReport& report() const { return report_; }
@@ -96,7 +96,7 @@ class TestStore {
   SimClock& clock() { return clock_; }
   uint64_t now_ms() { return clock_.WallMs(); }
 
-  // Of both keyspaces.
+  // The states of both keyspaces.
   std::vector<State> States() {
     std::vector<State> states;
     for (uint32_t i = 0; i < kKeyspaces; ++i) states.push_back(StateOf(engine(i), now_ms()));

@@ -39,7 +39,7 @@ class Store {
   Engine& engine() { return keyspaces_->at(0); }
   State Contents() { return StateOf(engine(), clock_.WallMs()); }
 
-  // What the log's thread and the saver's do.
+  // Does a step of the log's thread and one of the saver's.
   void Step() {
     clock_.Advance(1'000'000'000);
     persistence_->log().Step();

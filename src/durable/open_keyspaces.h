@@ -15,7 +15,7 @@
 
 namespace skep::durable {
 
-// The keyspaces of a store that is open, and what a recovery has found in its directory.
+// The keyspaces of a store that is open, and the findings of its recovery.
 struct OpenedKeyspaces {
   // Declared in the order in which they must outlive each other.
   std::unique_ptr<Persistence> persistence;  // null: in memory only
@@ -25,12 +25,12 @@ struct OpenedKeyspaces {
 
 enum class OpenMode : uint8_t {
   kStart,     // the store is ready for writes
-  kRepair,    // the same, also behind damage (Persistence::Open)
+  kRepair,    // damage is mended, then the store is ready for writes (Persistence::Open)
   kRehearse,  // the keyspaces are filled and nothing is written: they may be read, then destroyed
 };
 
-// Opens the keyspaces of a store, and recovers what options.directory has of them, unless it is
-// empty. No threads are started. `files`, `clock` and `engine` must outlive the result.
+// Opens the keyspaces of a store, and fills them from options.directory, unless that is empty. No
+// threads are started. `files`, `clock` and `engine` must outlive the result.
 // `engine`, if given, is used instead of the one that options.engine names.
 // On an error *problem is a line for a person.
 //   kInvalidArgument  options that Keyspaces::Make refuses

@@ -58,7 +58,7 @@ Status Persistence::Fill(Recovery& recovery, RecoveryReport* report, std::string
   return {};
 }
 
-// The list, the saver and the log begin behind what was recovered.
+// Makes the list, the saver and the log begin where the recovery has ended.
 Status Persistence::Start(Recovery& recovery, RecoveryReport* report, std::string* problem) {
   Status status = keyspaces_.StartList();
   if (!status.ok() && !IsLackOfSpace(status)) {
@@ -66,11 +66,11 @@ Status Persistence::Start(Recovery& recovery, RecoveryReport* report, std::strin
     return status;
   }
   saver_.StartAfter(recovery.snapshot());
-  // A process before this one may not have dropped it. On a full disk that is the space for the
-  // first snapshot.
+  // An earlier process may not have dropped the log before the snapshot. On a full disk that space
+  // is needed for the first snapshot.
   if (!repairs_) log_.DropBefore(recovery.snapshot().log_position);
-  // The tail is written once more: a process before this one may have failed to sync it, and what a
-  // sync has failed to write may be read until the power is lost, but never gets to the disk.
+  // The tail is written once more: an earlier process may have failed to sync it, and bytes that a
+  // sync has failed to write can be read until the power is lost, but never get to the disk.
   LogTail& tail = recovery.tail();
   status = log_.Begin(tail.position, std::move(tail.records));
   if (IsLackOfSpace(status)) status = {};  // the log says so, and begins when there is some
@@ -79,12 +79,12 @@ Status Persistence::Start(Recovery& recovery, RecoveryReport* report, std::strin
   return status;
 }
 
-// What was recovered becomes a snapshot; only then is anything put aside.
+// The recovered keyspaces become a snapshot; only then are damaged files put aside.
 Status Persistence::FinishRepair(RepairReport* report) {
   std::set<std::string> damaged = DamagedFiles(*report);
   saver_.KeepFiles(damaged);
   if (const Status s = saver_.Save(); !s.ok()) return s;
-  // It has taken the place of one that was damaged.
+  // The snapshot may have replaced a damaged one of the same name.
   damaged.erase(options_.directory + "/" + SnapshotName(saver_.statistics().log_position));
   saver_.KeepFiles(damaged);
   if (const Status s = PutAside(files_, options_.directory, damaged, report); !s.ok()) return s;
@@ -104,7 +104,7 @@ void Persistence::StopThreads() {
 }
 
 Status Persistence::Close() {
-  // What has no record in the log is kept by a snapshot.
+  // Changes that have no record in the log are kept by a snapshot.
   if (!log_.Abandoned().empty()) static_cast<void>(saver_.Save());
   StopThreads();
   return log_.Close();

@@ -21,47 +21,48 @@
 
 namespace skep::durable {
 
-// Thread-safe, once it is recovered.
+// Owns what a store with a directory has beside its keyspaces. Thread-safe, once it has recovered.
 class Persistence {
  public:
-  // Makes options.directory if it is not there, and takes hold of it. On an error *problem is a
-  // line for a person.
+  // Makes options.directory if it is not there, and locks it. On an error *problem is a line for a
+  // person.
   //   kIo, kCorrupt     a file cannot be read or written, or is damaged
   //   kUnavailable      another process has the directory
   //   kInvalidArgument  a keyspace has another engine in the directory: by the list of keyspaces
   //                     or, where that does not have it, by the newest snapshot
-  // `repairs`: damage does not end the recovery. What is good is taken (repair.h) and written as a
-  // new snapshot, and the damaged files are put aside, called what they were with ".damaged" behind
-  // it. Nothing is put aside before that snapshot is on the disk.
+  // `repairs`: damage does not end the recovery. The good parts are taken (repair.h) and written as
+  // a new snapshot; then the damaged files are put aside, with ".damaged" behind their names. None
+  // is put aside before that snapshot is on the disk.
   static Result<std::unique_ptr<Persistence>> Open(FileSystem& files, Clock& clock,
                                                    const Options& options, std::string* problem,
                                                    bool repairs = false);
   ~Persistence();
 
-  // What the keyspaces that are to be recovered are made with.
+  // The keyspaces that are to be recovered are made with this wrapper.
   EngineWrapper& wrapper() { return keyspaces_; }
 
-  // Fills the keyspaces, and makes the log ready for more. Once, before anything else. On an error
-  // *problem names file and offset.
+  // Fills the keyspaces, and makes the log ready for writes. To be called once, and first. On an
+  // error *problem names file and offset.
   //   kIo, kCorrupt, kOutOfMemory
-  //   kInvalidArgument  the directory needs what is not configured: a keyspace, a function
+  //   kInvalidArgument  the directory needs a keyspace or function that is not configured
   Status Recover(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem);
 
-  // The same, but for the log, which is left as it is: nothing but its destruction may follow.
+  // Fills the keyspaces, and leaves the log as it is: only the destruction may follow.
   Status Rehearse(Keyspaces& keyspaces, RecoveryReport* report, std::string* problem);
 
   Log& log() { return log_; }
   Saver& saver() { return saver_; }
   const Saver& saver() const { return saver_; }
-  // The time of the keyspaces: once it has recovered, not before that of any write or snapshot that
-  // the directory has. Whoever executes batches takes their "now" from here.
+  // The time of the keyspaces, which is the "now" of every batch. After a recovery it is not before
+  // that of any write or snapshot that the directory has.
   StoreTime& time() { return time_; }
 
   // Starts the log's thread, and the saver's.
   void StartThreads();
-  // Before the engines are destroyed. A snapshot that is being written is given up.
+  // Stops both threads, before the engines are destroyed. A snapshot that is being written is given
+  // up.
   void StopThreads();
-  // The same, and ends the log (Log::Close); nobody may write any more.
+  // Stops both threads, and ends the log (Log::Close); there may be no writes any more.
   Status Close();
 
  private:

@@ -105,7 +105,7 @@ class Store {
     log().Step();
   }
 
-  // Until it is opened the next time.
+  // Makes the disk fail at random, until the store is opened the next time.
   void Disturb() {
     disk_.set_options({.write_errors_ppm = static_cast<uint32_t>(Below(30'000)),
                        .sync_errors_ppm = static_cast<uint32_t>(Below(300'000)),
@@ -228,7 +228,7 @@ void RunRandom(const char* engine, bool is_disturbed) {
 // snapshots in between; each state is kept and compared with the recovered one.
 TEST_P(PersistenceRandom, RecoversAStateThatThereWas) { RunRandom(GetParam(), false); }
 
-// Goal: the same on a disk that fails.
+// Goal: a recovered state is one that there was, also on a disk that fails.
 // Method: the same; writes and syncs fail at random, or the disk is full, until the next start.
 TEST_P(PersistenceRandom, RecoversFromADiskThatFails) { RunRandom(GetParam(), true); }
 

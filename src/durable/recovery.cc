@@ -13,7 +13,7 @@
 namespace skep::durable {
 namespace {
 
-// 0: it cannot be told.
+// The size of a file; 0 if it cannot be told.
 uint64_t SizeOf(FileSystem& files, const std::string& path) {
   const auto file = files.Open(path, FileSystem::Mode::kRead);
   if (!file) return 0;
@@ -35,7 +35,7 @@ Recovery::Recovery(FileSystem& files, Clock& clock, const Options& options, bool
       has_(keyspaces.count(), 0) {}
 
 Status Recovery::Run() {
-  // What was stored is kept, also under a smaller limit than it was stored under.
+  // All that was stored is kept, also if the memory limit is smaller than when it was stored.
   const uint64_t limit = keyspaces_.budget().limit();
   keyspaces_.budget().set_limit(0);
   const auto start = FindStart();
@@ -45,7 +45,7 @@ Status Recovery::Run() {
   return status;
 }
 
-// The newest snapshot, unless a repair has a better one.
+// Begins with the newest snapshot, unless a repair has a better beginning.
 Result<RecoveryStart> Recovery::FindStart() {
   const auto names = files_.List(directory_);
   if (!names) return Fail(FailAt(directory_, names.error()));
@@ -79,7 +79,7 @@ Status Recovery::LoadWhole(const RecoveryStart& start) {
   const auto reader = SnapshotReader::Open(files_, report_.snapshot);
   if (!reader) return reader.error();
   const uint64_t position = PositionIn((*reader)->keyspaces()).value_or(start.position);
-  // A repair has looked at it, and may begin where the log does.
+  // A repair knows the snapshot's own position, and may begin where the log begins.
   if (!is_repair_ && position != start.position) {
     return {Code::kCorrupt, kWrongSnapshotName, position};
   }
@@ -107,7 +107,7 @@ Status Recovery::LoadRest() {
   return {};
 }
 
-// Of these keyspaces, and notes of which version the snapshot has them.
+// Makes the engines of these keyspaces, and notes of which version the snapshot has them.
 Status Recovery::MakeEngines(const std::vector<SnapshotKeyspace>& snapshot) {
   for (const SnapshotKeyspace& keyspace : snapshot) {
     if (keyspace.index >= keyspaces_.count()) {
@@ -120,8 +120,9 @@ Status Recovery::MakeEngines(const std::vector<SnapshotKeyspace>& snapshot) {
   return {};
 }
 
-// Time comes after the log: nothing expires in a replay. What a snapshot has may have been changed
-// behind it before its deadline, and the deadline may have passed before the snapshot was finished.
+// The engines get a time only after the log, so that nothing expires in a replay: a pair of the
+// snapshot may have been changed, behind the snapshot, before its deadline, and that deadline may
+// have passed before the snapshot was finished.
 void Recovery::StartEngines(const std::vector<SnapshotKeyspace>& snapshot) {
   for (const SnapshotKeyspace& keyspace : snapshot) {
     now_ms_ = std::max(now_ms_, keyspace.now_ms);
@@ -143,7 +144,7 @@ Status Recovery::ReplayLog(const RecoveryStart& start) {
     }
     return {.engine = engine, .has = has_[index]};
   };
-  // A repair counts what is refused, one after the other.
+  // A repair uses one thread, as it counts the refused changes.
   Replay replay(find, is_repair_ ? 1 : threads_);
   tail_ = {.position = start.position, .records = {}};
   if (const Status s = ApplyRecords(**reader, replay); !s.ok()) return s;
@@ -228,7 +229,8 @@ Status Recovery::FailAt(const std::string& path, const Status& status) {
 
 Status Recovery::FailAt(const LogReader& reader, const Replay& replay, uint64_t position,
                         const Status& status) {
-  // Helpers may have been refused what was read before.
+  // The refused change may be of an earlier record, as helpers apply changes while records are
+  // read.
   const bool is_refusal = status.code() == Code::kTooLarge || status.code() == Code::kOutOfMemory;
   problem_ = fmt::format("{}, record at {}{}: {}", reader.file(), is_refusal ? "or before " : "",
                          position, replay.problem().empty() ? status.ToString() : replay.problem());

@@ -1,5 +1,5 @@
-// What happens in the middle of a snapshot: what the log says of a key before its deadline is
-// replayed on the key as it was then, and no keyspace is forgotten.
+// Writes in the middle of a snapshot: changes of a key before its deadline are replayed on the key
+// as it was then, and no keyspace is forgotten.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -31,14 +31,14 @@ class HookedClock final : public Clock {
 
 class RecoveryTime : public testing::TestWithParam<const char*> {
  protected:
-  // With an empty directory.
+  // Begins with an empty directory.
   void Begin() {
     keyspaces_.reset();
     persistence_.reset();
     disk_ = std::make_unique<SimFileSystem>(1, trace_);
     Open();
   }
-  // What ran before is killed.
+  // Kills the process that ran before, and starts another one.
   void Open() {
     keyspaces_.reset();
     persistence_.reset();

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Status kNoWrites(Code::kIo, "a rehearsal writes nothing", EROFS);
 
-// Reads what there is, and changes nothing but the file that is locked.
+// Files that can be read and not changed, but for the lock file.
 class ReadOnlyFiles final : public FileSystem {
  public:
   explicit ReadOnlyFiles(FileSystem& files) : files_(files) {}
@@ -35,7 +35,7 @@ class ReadOnlyFiles final : public FileSystem {
   }
   Status Rename(const std::string&, const std::string&) override { return kNoWrites; }
   Status Remove(const std::string&) override { return kNoWrites; }
-  // The directory is there.
+  // Nothing is to do, as the directory is there.
   Status CreateDirectory(const std::string&) override { return {}; }
   Status SyncDirectory(const std::string&) override { return {}; }
 

@@ -38,7 +38,7 @@ Options Small(Options options = {}) {
   return options;
 }
 
-// From one damaged byte of a snapshot to the next.
+// The distance from one damaged byte of a snapshot to the next.
 constexpr size_t kStep = kSanitized ? 7 : 1;
 
 // All pairs of all keyspaces.
@@ -150,7 +150,7 @@ Built Build(uint64_t segment_bytes) {
   for (uint32_t i = 0; i < 60; ++i) {
     const std::string key = "key" + std::to_string(i % 25);
     built.changes.push_back({i % 2, key, std::to_string(i) + std::string(i % 40, 'v')});
-    // What erases nothing is not logged.
+    // A delete of an absent key is not logged: these keys are there.
     if (i >= 50 && i % 3 == 0) built.changes.back().value.reset();
   }
   built.in_snapshot = 40;
@@ -176,7 +176,7 @@ Built Build(uint64_t segment_bytes) {
   return built;
 }
 
-// Where a record lies, and which change it is; none: it is another record.
+// The place of a record, and the change that it has; none if it is another record.
 struct Place {
   std::string file;
   uint64_t offset;
@@ -262,7 +262,7 @@ void DamageEachRecord(const Built& built) {
       Disk disk(Flip(built.files, place.file, at));
       const Repaired repaired = Repair(disk.files);
       const bool is_needed = place.position >= built.snapshot;
-      // Nothing behind these says that they were synced.
+      // No record behind these says that they were synced.
       const bool is_end =
           place.type == RecordType::kEnd || place.position == records.back().position;
       if (!is_needed || is_end) {
@@ -486,7 +486,7 @@ TEST(Repair, AnyDamage) {
     std::string problem;
     const auto check = CheckDirectory(damaged.files, kDirectory, nullptr, &problem);
     if (!check) {
-      // Nothing is left but what is made anew anyway.
+      // Only files are left that every start makes anew.
       ASSERT_EQ(check.error().code(), Code::kInvalidArgument) << problem;
       EXPECT_FALSE(is_damaged);
       continue;
@@ -613,7 +613,8 @@ TEST(Repair, ADirectoryThatIsInUse) {
   EXPECT_EQ(problem, "data: a server has it open: end it first");
 }
 
-// Goal: what has the name of a store's file and is none is told with its path, whoever looks.
+// Goal: a start, a rehearsal, a check and a repair name the path of something that has the name of
+// a store's file and is no file.
 TEST(Repair, WhatIsNoFile) {
   const Built built = Build(600);
   Options options = Small({.keyspaces = 2});

@@ -22,8 +22,7 @@ Saver::Saver(FileSystem& files, Clock& clock, const Options& options, StoreTime&
       keyspaces_(keyspaces),
       reserve_(files, options.directory, options.log_segment_bytes) {}
 
-// On a full disk the reserve is the way to the first snapshot: a process before this one may have
-// left it.
+// On a full disk the first snapshot needs the reserve, which an earlier process may have left.
 void Saver::StartAfter(const SnapshotStatistics& found) {
   {
     const MutexLock space(space_mutex_);
@@ -69,8 +68,8 @@ Status Saver::Save() {
   return statistics.last_status;
 }
 
-// Gives the reserve back if there is little else. The log leaves free what the snapshot needs; if
-// there is less, only what the reserve had.
+// Gives the reserve back if there is little other space. The log leaves free the bytes that the
+// snapshot needs; if there are fewer, only as many as the reserve had.
 void Saver::MakeSpaceForSnapshot() {
   const MutexLock space(space_mutex_);
   const uint64_t free = free_bytes();
@@ -100,13 +99,13 @@ void Saver::SetAutoSnapshot(const AutoSnapshot& options) {
   auto_snapshot_ = options;
 }
 
-// Bytes that a snapshot would have, at most.
+// The bytes that a snapshot would have, at most.
 uint64_t Saver::SnapshotBytes() const {
   return std::min(keyspaces_.MemoryBytes(), statistics_.last_bytes + LogBytes());
 }
 
-// One that has failed is tried again after a while; a longer one each time, if there
-// is still not the space for it.
+// A snapshot that has failed is tried again after a while; if there is still no space for it, the
+// while is twice as long each time.
 bool Saver::IsDue(uint64_t free_bytes) {
   constexpr uint64_t kTryAgainMs = 5'000;
   constexpr uint32_t kDoublingsMax = 6;
@@ -133,15 +132,15 @@ bool Saver::IsDue(uint64_t free_bytes) {
   });
 }
 
-// Whether so much log is worth a snapshot of so many bytes. Only whole segments go: without space
-// for another one, the one before the current is enough.
+// Whether so much log is worth a snapshot of so many bytes. Only whole segments are dropped;
+// without space for another segment, the one before the current is worth it.
 bool Saver::IsWorthIt(uint64_t log_bytes, uint64_t snapshot_bytes) const {
   const uint64_t segments = log_.has_space() ? 2 * segment_bytes_ : segment_bytes_ / 2;
   return log_bytes > std::max(snapshot_bytes / 4, segments);
 }
 
-// Early enough that the log can go on while the snapshot is being written: by half of
-// what it has grown to since the last one.
+// A snapshot is due early enough that the log can go on while it is written, by half of the length
+// that the log has behind the last snapshot.
 bool Saver::IsDueForSpace(uint64_t free_bytes) const {
   constexpr uint64_t kSegmentsMeanwhile = 4;
   const uint64_t bytes = SnapshotBytes();
@@ -151,12 +150,12 @@ bool Saver::IsDueForSpace(uint64_t free_bytes) const {
   return is_short && IsWorthIt(LogBytes(), bytes);
 }
 
-// The reserve, and what the log leaves free beside it.
+// Holds the reserve, and tells the log how many bytes beside it are to be left free.
 void Saver::KeepSpace() {
   const MutexLock space(space_mutex_);
   {
     const MutexLock lock(mutex_);
-    if (statistics_.is_saving) return;  // what is being written sees to it
+    if (statistics_.is_saving) return;  // the snapshot's writer has set both
   }
   if (free_bytes() >= reserve_.bytes() || reserve_.IsThere()) reserve_.Hold();
   const uint64_t free = free_bytes();
@@ -199,7 +198,7 @@ void Saver::RunThread() {
     try {
       const MutexUnlock unlock(mutex_);
       Step();
-    } catch (const std::bad_alloc&) {  // the next step does it
+    } catch (const std::bad_alloc&) {  // the next step tries again
     }
   }
 }
@@ -207,7 +206,7 @@ void Saver::RunThread() {
 bool Saver::Step() {
   KeepSpace();
   const uint64_t free_bytes = this->free_bytes();
-  static_cast<void>(keyspaces_.List());  // if that has failed before
+  static_cast<void>(keyspaces_.List());  // an earlier writing may have failed
   {
     const MutexLock lock(mutex_);
     if (!is_wanted_ && !IsDue(free_bytes)) return false;
@@ -226,7 +225,7 @@ void Saver::StopThread() {
 }
 
 Status Saver::WriteSnapshot(SnapshotStatistics* statistics) {
-  // The position comes first: a keyspace whose engine is made after it has nothing before it.
+  // The position is noted first: a keyspace whose engine is made later has nothing before it.
   const uint64_t position = log_.End();
   const std::vector<Log::Floor> abandoned = log_.Abandoned();
   const uint64_t begun_ms = clock_.WallMs();
@@ -254,10 +253,10 @@ Status Saver::WriteSnapshot(SnapshotStatistics* statistics) {
   return {};
 }
 
-// Writes the pairs of a keyspace as of one version, which has all that the log has of it by now.
+// Writes the pairs of a keyspace as of a version that has all its changes in the log by now.
 Result<SnapshotKeyspace> Saver::WriteKeyspace(uint32_t index, DurableEngine& engine,
                                               SnapshotWriter& writer, uint64_t* items) {
-  // Of a version that the log has, so it is drawn; it is released when those before it are.
+  // The log has this version, so it was drawn; it is released when all versions before it are.
   const Version at_least = log_.LastAppended(index);
   while (engine.Latest() < at_least) {
     engine.inner().Release();
@@ -285,7 +284,7 @@ Result<SnapshotKeyspace> Saver::WriteKeyspace(uint32_t index, DurableEngine& eng
                           .now_ms = (*iterator)->now_ms()};
 }
 
-// One that cannot be removed is in nobody's way: a later snapshot tries again.
+// A snapshot that cannot be removed does no harm: the next one tries again.
 void Saver::RemoveSnapshotsBefore(uint64_t position) {
   const auto found = ListStoreFiles(files_, directory_);
   if (!found) return;

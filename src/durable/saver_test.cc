@@ -1,4 +1,4 @@
-// Snapshots that were asked for: what is told of them from the asking on.
+// Snapshots that were asked for: what the statistics say from the request on.
 #include "durable/saver.h"
 
 #include <gtest/gtest.h>
@@ -46,8 +46,8 @@ class AskedFiles final : public FileSystem {
   FileSystem& files_ = PosixFileSystem();
 };
 
-// Goal: who has asked for a snapshot and looks whether it is being written sees it until it is
-// written, also before the thread that writes it has begun. Method: that thread's steps by hand.
+// Goal: from the request of a snapshot until it is written the statistics say that it is being
+// written, also before its thread has begun. Method: that thread's steps by hand.
 TEST(Saver, IsSavingFromTheAskingOn) {
   const TemporaryDirectory directory;
   const Options options{.directory = directory.path(), .log_segment_bytes = uint64_t{1} << 20};
