@@ -86,7 +86,7 @@ class BatchChanges {
     }
   }
 
-  // With a limit it has erased the keys below the bound to go on from.
+  // A range delete with a limit has erased the keys below the bound at which it would go on.
   void WriteErased(const Request& r, const Outcome& out) {
     LogChange change{.kind = Kind::kEraseRange, .version = out.version, .key = r.key};
     if (out.more) {
@@ -123,7 +123,7 @@ class BatchChanges {
       change.kind = change.deadline_ms == 0 ? Kind::kPut : Kind::kPutUntil;
       return Add(change);
     }
-    // What had expired is still there for a replay.
+    // A key that had expired is still there for a replay.
     if (!out.present) Add({.kind = Kind::kErase, .version = out.version, .key = r.key});
     change.kind = Kind::kApply;
     change.function = r.function;
@@ -131,7 +131,7 @@ class BatchChanges {
     Add(change);
   }
 
-  // Of a kApply. Null: it has none.
+  // The effect of a kApply; null if it has none.
   const Effect* EffectOf(uint32_t slot) {
     if (by_slot_.empty()) {
       by_slot_.resize(batch_.size());
@@ -144,7 +144,7 @@ class BatchChanges {
   const uint32_t keyspace_;
   std::string& to_;
   std::optional<ChangeEncoder> encoder_;
-  std::vector<const Effect*> by_slot_;  // the last one
+  std::vector<const Effect*> by_slot_;  // the last effect of each slot
   ChangesWritten written_;
 };
 

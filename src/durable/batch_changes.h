@@ -14,11 +14,11 @@ inline constexpr size_t kValueBytesMore = 256;
 
 struct ChangesWritten {
   uint64_t count = 0;
-  Version last = 0;  // the highest version
+  Version last = 0;  // the highest version of a change
 };
 
-// Appends the payload of the record to `to`, nothing if the batch has changed nothing. The batch
-// has noted effects.
+// Appends the payload of the batch's record to `to`; nothing if the batch has changed nothing. The
+// batch must have noted its effects.
 ChangesWritten WriteChanges(const Batch& batch, uint32_t keyspace, std::string& to);
 
 }  // namespace skep::durable

@@ -6,7 +6,7 @@
 
 namespace skep::durable {
 
-// It fails its check, or is missing.
+// Bytes that fail their check or are missing.
 struct Damage {
   std::string file;     // its path
   uint64_t offset = 0;  // in the file

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "durable/disk_reserve.h"
@@ -20,7 +21,8 @@ bool IsFileOfStore(std::string_view name) {
          PositionOfSnapshot(name);
 }
 
-// Else it would be found by whatever opens the file first, which knows no path to tell.
+// Refuses a directory in which something with the name of a store's file is not a regular file;
+// *path is its path. A later opening of the file would find out, but knows no path to tell.
 Status CheckKinds(FileSystem& files, const std::string& directory, std::string* path) {
   *path = directory;
   const auto names = files.List(directory);
@@ -29,13 +31,32 @@ Status CheckKinds(FileSystem& files, const std::string& directory, std::string* 
     if (!IsFileOfStore(name)) continue;
     *path = directory + "/" + name;
     const auto file = files.Open(*path, FileSystem::Mode::kRead);
-    // What else keeps a file from being opened is told by who needs it.
+    // Any other error is told by the code that needs the file.
     if (!file && file.error().code() == Code::kInvalidArgument) return file.error();
   }
   return {};
 }
 
+std::string ParentOf(std::string_view directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
+  const size_t slash = directory.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(directory.substr(0, std::max<size_t>(slash, 1)));
+}
+
 }  // namespace
+
+Result<DirectoryLock> MakeDirectory(FileSystem& files, const std::string& directory,
+                                    std::string* problem) {
+  const auto fail = [&](const std::string& path, const Status& status) {
+    *problem = fmt::format("{}: {}", path, status.ToString());
+    return Fail(status);
+  };
+  if (const Status s = files.CreateDirectory(directory); !s.ok()) return fail(directory, s);
+  const std::string parent = ParentOf(directory);
+  if (const Status s = files.SyncDirectory(parent); !s.ok()) return fail(parent, s);
+  return LockDirectory(files, directory, problem);
+}
 
 Result<DirectoryLock> LockDirectory(FileSystem& files, const std::string& directory,
                                     std::string* problem) {
@@ -74,7 +95,7 @@ std::optional<uint64_t> PositionOfSnapshot(std::string_view name) {
   return position;
 }
 
-// It is the same of all keyspaces.
+// All keyspaces of a snapshot have the same position.
 std::optional<uint64_t> PositionIn(const std::vector<SnapshotKeyspace>& keyspaces) {
   if (keyspaces.empty()) return std::nullopt;
   return keyspaces.front().log_position;

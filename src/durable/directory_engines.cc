@@ -1,9 +1,12 @@
 #include "durable/directory_engines.h"
 
+#include <fmt/format.h>
+
 #include <ranges>
 
 #include "durable/directory.h"
 #include "durable/snapshot_reader.h"
+#include "keyspace/factory.h"
 
 namespace skep::durable {
 
@@ -17,7 +20,7 @@ std::optional<uint32_t> DirectoryEngines::Contradiction() const {
 
 KeyspaceEngines DirectoryEngines::all() const {
   KeyspaceEngines engines = in_snapshot;
-  engines.insert(listed.begin(), listed.end());  // keeps what is there
+  engines.insert(listed.begin(), listed.end());  // does not replace an entry
   return engines;
 }
 
@@ -37,7 +40,7 @@ DirectoryEngines FindEngines(FileSystem& files, const std::string& directory) {
   for (const uint64_t position : std::views::reverse(found->snapshots)) {
     const std::string path = directory + "/" + SnapshotName(position);
     const auto reader = SnapshotReader::Open(files, path);
-    if (!reader) continue;  // what reads its items says why
+    if (!reader) continue;  // the recovery says what is wrong with it
     engines.snapshot = path;
     for (const SnapshotKeyspace& keyspace : (*reader)->keyspaces()) {
       engines.in_snapshot[keyspace.index] = keyspace.engine;
@@ -45,6 +48,42 @@ DirectoryEngines FindEngines(FileSystem& files, const std::string& directory) {
     break;
   }
   return engines;
+}
+
+Status CheckConfigured(const DirectoryEngines& engines, const Options& options,
+                       std::string* problem) {
+  const std::string& directory = options.directory;
+  const std::string list = directory + "/" + kKeyspaceFile;
+  const auto fail = [&](const Status& status, std::string_view what) {
+    *problem = fmt::format("{}: {}", what, status.ToString());
+    return status;
+  };
+  if (!engines.list_status.ok()) return fail(engines.list_status, list);
+  if (const auto index = engines.Contradiction()) {
+    *problem = fmt::format(
+        "{}: keyspace {} is of the engine {}, {} says {}; skep-check --repair goes by the snapshot",
+        list, *index, engines.listed.at(*index), engines.snapshot, engines.in_snapshot.at(*index));
+    return {Code::kCorrupt, "the list of keyspaces contradicts the snapshot", *index};
+  }
+  for (const auto& [index, engine] : engines.all()) {
+    const auto own = options.keyspace_engines.find(index);
+    const auto spec =
+        ParseEngine(own != options.keyspace_engines.end() ? own->second : options.engine,
+                    IndexOptionsOf(options), problem);
+    if (!spec) {
+      *problem = fmt::format("keyspace {}: {}", index, *problem);
+      return spec.error();
+    }
+    const std::string wanted = FormatOf(*spec);
+    if (index < options.keyspaces && wanted == engine) continue;
+    *problem = index < options.keyspaces
+                   ? fmt::format("{}: keyspace {} is of the engine {}, the configuration says {}",
+                                 directory, index, engine, wanted)
+                   : fmt::format("{}: there is a keyspace {}, the configuration has only {}",
+                                 directory, index, options.keyspaces);
+    return {Code::kInvalidArgument, "a keyspace is configured otherwise"};
+  }
+  return {};
 }
 
 }  // namespace skep::durable

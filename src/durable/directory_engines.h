@@ -1,5 +1,5 @@
 // directory_engines.h: which engine each keyspace of a directory has. The list of keyspaces says it
-// (keyspace_file.h), and each snapshot of those that it holds.
+// (keyspace_file.h), and each snapshot says it of the keyspaces in it.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "durable/keyspace_file.h"
+#include "skep/options.h"
 #include "skep/status.h"
 
 namespace skep::durable {
@@ -18,19 +19,29 @@ inline constexpr const char* kContradictoryList =
     "the list of keyspaces names another engine than the newest snapshot";
 
 struct DirectoryEngines {
-  // Of reading the list, as ReadKeyspaceFile says. The list is taken for empty if it is not kOk.
+  // As ReadKeyspaceFile has returned it. If it is not kOk the list is taken for empty.
   Status list_status;
   KeyspaceEngines listed;
-  std::string snapshot;         // the path of the newest whose footer is good; empty: there is none
-  KeyspaceEngines in_snapshot;  // by that one
+  std::string snapshot;  // the path of the newest one whose footer is good; empty: there is none
+  KeyspaceEngines in_snapshot;  // what that snapshot says
 
   // A keyspace for which the list and the snapshot name different engines. The snapshot is right:
   // its items were written by the engine that it names.
   std::optional<uint32_t> Contradiction() const;
-  // By the snapshot, and for keyspaces that it does not have by the list.
+  // The engine of each keyspace: what the snapshot says or, if it does not have the keyspace, the
+  // list.
   KeyspaceEngines all() const;
 };
-// Cost: reads the list, and the header and footer of the newest snapshot.
+// Finds the engines of a directory. Cost: reads the list, and the header and footer of the newest
+// snapshot.
 DirectoryEngines FindEngines(FileSystem& files, const std::string& directory);
+// Whether a store with these options may go on with the directory's keyspaces. If not, *problem is
+// a line for a person.
+//   kCorrupt          the list is damaged, or contradicts the snapshot
+//   kNotSupported     a newer Skep wrote the list
+//   kInvalidArgument  the options do not have a keyspace, or have another engine for it
+//   kIo
+Status CheckConfigured(const DirectoryEngines& engines, const Options& options,
+                       std::string* problem);
 
 }  // namespace skep::durable

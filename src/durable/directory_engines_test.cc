@@ -1,5 +1,5 @@
-// Which engines a start takes, and what it writes of them, when the list of keyspaces is missing,
-// wrong, or cannot be written.
+// The engines that a start takes, and the list that it writes, when the list of keyspaces is
+// missing, wrong, or cannot be written.
 #include "durable/directory_engines.h"
 
 #include <errno.h>
@@ -30,15 +30,13 @@ Options Configured(const KeyspaceEngines& engines) {
 class StartedStore {
  public:
   StartedStore(FileSystem& files, const KeyspaceEngines& engines) : options_(Configured(engines)) {
-    auto opened = Persistence::Open(files, clock_, options_, &problem);
+    auto opened = OpenKeyspaces(files, clock_, options_, &problem);
     if (!opened) {
       status = opened.error();
       return;
     }
-    persistence = std::move(*opened);
-    keyspaces = std::move(*Keyspaces::Make(options_, nullptr, persistence.get()));
-    RecoveryReport report;
-    status = persistence->Recover(*keyspaces, &report, &problem);
+    persistence = std::move(opened->persistence);
+    keyspaces = std::move(opened->keyspaces);
   }
 
   void Put(uint32_t keyspace, std::string_view key, std::string_view value) {
@@ -73,7 +71,7 @@ class DirectoryEnginesTest : public testing::Test {
       for (const auto& [index, engine] : kThreeEngines)
         run.Put(index, key, "value-" + key.substr(5, 2));
     }
-    ASSERT_TRUE(run.persistence->Save().ok());
+    ASSERT_TRUE(run.persistence->saver().Save().ok());
     run.Put(1, "behind", "it");
     ASSERT_TRUE(run.persistence->Close().ok());
   }
@@ -104,7 +102,7 @@ class DirectoryEnginesTest : public testing::Test {
 };
 
 // Goal: without the list the engines are those of the newest snapshot, for a start, a rehearsal, a
-// check and a repair; who is told otherwise is refused by name, and nothing is written by that.
+// check and a repair; a start with another engine is refused, names it, and writes nothing.
 TEST_F(DirectoryEnginesTest, AMissingListIsMadeGoodByTheSnapshot) {
   Fill();
   ASSERT_TRUE(disk_.Remove(kList).ok());
@@ -129,8 +127,8 @@ TEST_F(DirectoryEnginesTest, AMissingListIsMadeGoodByTheSnapshot) {
   EXPECT_EQ(List(), kThreeEngines);
 }
 
-// Goal: a list that says otherwise than the snapshot is told by a start, a rehearsal and a check,
-// and a repair goes by the snapshot.
+// Goal: a start, a rehearsal and a check report a list that contradicts the snapshot, and a repair
+// goes by the snapshot.
 TEST_F(DirectoryEnginesTest, AListThatContradictsTheSnapshot) {
   Fill();
   const KeyspaceEngines poisoned = {{0, "btree"}, {1, "btree"}, {2, "btree"}, {3, "hash"}};
@@ -196,13 +194,13 @@ TEST_F(DirectoryEnginesTest, AListThatCannotBeWritten) {
   StartedStore run(disk_, kThreeEngines);
   ExpectAll(run);
   EXPECT_FALSE(HasList());
-  run.persistence->StepSaver();
+  run.persistence->saver().Step();
   EXPECT_EQ(List(), kThreeEngines);
 
   disk_.Plan({.call = Call::kRename, .error = EIO});
   run.Put(3, "key", "value");
   EXPECT_EQ(List(), kThreeEngines);
-  run.persistence->StepSaver();
+  run.persistence->saver().Step();
   KeyspaceEngines more = kThreeEngines;
   more[3] = "btree";
   EXPECT_EQ(List(), more);

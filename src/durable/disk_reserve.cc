@@ -7,7 +7,7 @@ bool DiskReserve::Hold() {
   const auto file = files_.Open(path_, FileSystem::Mode::kReadWrite);
   if (!file) return false;
   if (!(*file)->Allocate(bytes_).ok()) {
-    static_cast<void>(files_.Remove(path_));  // what it has taken is missed elsewhere
+    static_cast<void>(files_.Remove(path_));  // a part of the space is of no use here
     return false;
   }
   is_held_ = true;
@@ -18,7 +18,7 @@ bool DiskReserve::IsThere() { return files_.Open(path_, FileSystem::Mode::kRead)
 
 void DiskReserve::LetGo() {
   is_held_ = false;
-  // If the removal fails the space is not lost: Hold() takes the file as it is.
+  // If the removal fails the space is not lost: the next Hold() takes the file as it is.
   static_cast<void>(files_.Remove(path_));
 }
 

@@ -1,11 +1,11 @@
-// disk_reserve.h: space of the disk that is kept for the way out of a full one.
+// disk_reserve.h: disk space that is held back, so that a store finds its way out of a full disk.
 //
-// A log only grows; what gives its space back is a snapshot, which needs space itself. So some is
-// held in a file of which nothing is ever read, and given back to the file system when a snapshot
-// is to be written and there is little else: then one of a store that is small, or out of which
-// enough was deleted, can always be written, and the log before it goes.
+// A log only grows; a snapshot gives the log's space back, but needs space itself. So some space is
+// held by a file of which nothing is ever read. It is given back to the file system when a snapshot
+// is to be written and there is little other space. So a snapshot of a store that is small, or out
+// of which enough was deleted, can always be written, and the log before it is dropped.
 //
-// The file stays when the process ends, so that the space is there at the next start, too.
+// The file stays when the process ends, so that the next start has the space, too.
 //
 // Thread safety: one thread at a time, but for held().
 #pragma once
@@ -25,21 +25,22 @@ class DiskReserve {
  public:
   static constexpr uint64_t kBytesMax = uint64_t{16} << 20;
 
-  // `files` must outlive it. As much as a segment of the log, but not more than kBytesMax.
+  // The reserve is as large as a segment of the log, but not larger than kBytesMax. `files` must
+  // outlive it.
   DiskReserve(FileSystem& files, const std::string& directory, uint64_t segment_bytes)
       : files_(files),
         path_(directory + "/" + kReserveFile),
         bytes_(std::min(segment_bytes, kBytesMax)) {}
 
-  // Takes the space from the disk, if it is not held. False: there is none.
+  // Takes the space from the disk, unless it is held already. False: the disk has none.
   bool Hold();
-  // Whether the file is there: held, or left by a process before this one. Hold() then costs no
-  // space.
+  // Whether the file is there: this process holds it, or an earlier one has left it. Hold() then
+  // takes no further space.
   bool IsThere();
-  // Gives it back.
+  // Gives the space back to the file system.
   void LetGo();
 
-  // Bytes, when it is held; and now.
+  // The size of the reserve, and how much of it is held now: all or 0.
   uint64_t bytes() const { return bytes_; }
   uint64_t held() const { return is_held_.load(std::memory_order_relaxed) ? bytes_ : 0; }
 

@@ -11,9 +11,9 @@
 namespace skep::durable {
 namespace {
 
-// Of a change, beside its keys and values.
+// The bytes of a change beside its keys and values, at most.
 constexpr uint64_t kChangeBytes = 64;
-// For the changes of a range of keys, each of which has its own: as many as a server asks for.
+// The bytes of the changes of a range of keys: as many keys as a server asks for at a time.
 constexpr uint64_t kRangeBytes = uint64_t{16} << 10;
 
 constexpr bool Deletes(Op op) {
@@ -26,8 +26,8 @@ struct Needs {
   bool deletes = false;
 };
 
-// What its record will have, about: it may have less, and more where values are the result of a
-// function or ranges are long.
+// Estimates the bytes of the batch's record: it may have fewer, and more where values are the
+// result of a function or ranges are long.
 Needs NeedsOf(const Batch& batch) {
   Needs needs;
   for (const Request& r : batch.requests()) {
@@ -54,7 +54,8 @@ Version DurableEngine::Execute(Batch& batch) {
   if (!needs.writes) return inner().Execute(batch);
   const auto floor = log_.Enter(keyspace_, needs.log);
   if (floor) return ExecuteLogged(batch, *floor);
-  // Without what stores, what deletes may be let in; of a transaction only all or nothing.
+  // The deletes of a batch may be let in without the writes that store; a transaction is let in as
+  // a whole or not at all.
   const bool tries_again =
       needs.log.stores && needs.deletes && batch.kind() == Batch::Kind::kUnordered;
   Engine& rest = tries_again ? *this : inner();
@@ -65,11 +66,11 @@ Version DurableEngine::Execute(Batch& batch) {
   });
 }
 
-// At least the version of whatever the batch has done before there was no memory to go on.
+// The highest version that the batch may have drawn before it ran out of memory, or a higher one.
 Version DurableEngine::LastOf(const Batch& batch) noexcept {
   try {
     inner().Release();
-  } catch (const std::bad_alloc&) {  // then what is done has said its version
+  } catch (const std::bad_alloc&) {  // the outcomes tell the versions of what was done
   }
   return std::max(inner().Latest(), BatchWriter::LastVersion(batch));
 }
@@ -91,7 +92,7 @@ Version DurableEngine::ExecuteLogged(Batch& batch, Log::Floor floor) {
     log_.Abandon(floor, LastOf(batch));
     throw;
   }
-  // Nobody waits for this batch now; others may have waited for it to leave.
+  // A batch without changes has no reply that waits, but other batches may wait for it to leave.
   if (written.count == 0 && !gate_.IsReleased(inner().Latest())) log_.Publish();
   if (record.capacity() > kKeptBytesMax) std::string().swap(record);
   return ticket;
@@ -103,11 +104,12 @@ void DurableEngine::StartAfter(Version version, uint64_t now_ms) {
   synced_gate_.Release(inner().Latest());
 }
 
-// What expires draws versions that whoever reads its leaf waits for: not while no gate is released.
+// Expired keys are removed under versions of their own, for which readers of their leaf wait. So
+// none are removed while the log releases no gate.
 bool DurableEngine::Maintain(uint64_t now_ms) {
   if (!log_.writes()) return false;
   const bool more = inner().Maintain(now_ms);
-  // What expired drew versions, too: those that wait for one of them may be waiting for this.
+  // Removing expired keys has drawn versions, too: a reply may wait for one of them.
   if (!gate_.IsReleased(inner().Latest())) log_.Publish();
   return more;
 }

@@ -1,13 +1,13 @@
 // durable_engine.h: an engine whose writes are logged before they are answered.
 //
-// It is the engine it wraps, but for its gate: that one is released when what the version stands
-// for is in the log, as far as the policy of the log says (log.h). A batch that may write enters
-// the log, is executed, and leaves a record of what it has changed: for each write that was done
-// what it stored, erased or was to do (log_change.h).
+// It forwards to the engine it wraps, but has a gate of its own: a version is released when the
+// writes up to it are in the log, as far as the policy of the log says (log.h). A batch that may
+// write enters the log, is executed, and leaves a record of what it has changed: for each write
+// that was done what it stored, erased or was to do (log_change.h).
 //
-// What the log does not let in (it cannot be written, or the disk is full) is refused with the
-// log's error: kIo, with the errno; the rest of its batch is executed. On a full disk what deletes
-// is let in longer than what stores (log.h).
+// A write that the log does not let in (it cannot be written, or the disk is full) is refused with
+// the log's error: kIo, with the errno; the rest of its batch is executed. On a full disk deletes
+// are let in longer than writes that store (log.h).
 #pragma once
 
 #include <memory>
@@ -20,11 +20,12 @@ namespace skep::durable {
 
 class DurableEngine final : public ForwardingEngine {
  public:
-  // The log must outlive it. The inner engine has versions or numbers its writes.
+  // Wraps an engine that has versions or numbers its writes. The log must outlive it.
   DurableEngine(std::unique_ptr<Engine> inner, uint32_t keyspace, Log& log);
 
   Version Execute(Batch& batch) override;
-  // All that it has then is in the log, or in a snapshot.
+  // The gates are released up to the version: all that the engine has is in the log, or in a
+  // snapshot.
   void StartAfter(Version version, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
   void Release() override;

@@ -1,8 +1,8 @@
 // Every call of the file system fails, one at a time: what was acknowledged is there afterwards.
 //
-// A scripted load runs on a store on a simulated disk. Of each function of base/file.h the n-th
-// call fails, for every n there is: with EIO and ENOSPC; before anything is done, half-way, and
-// when all is done; once, for ever, and until the disk is well again. It does so while a store is
+// A scripted load runs on a store on a simulated disk. The n-th call of each function of
+// base/file.h fails, for every n there is: with EIO and ENOSPC; before anything is done, half-way,
+// and when all is done; once, for ever, and until the disk is well again. It fails while a store is
 // made, while it serves and writes a snapshot, while it recovers, and while it is repaired. Then
 // the process is closed, killed or without power, the next one starts, and its state has to be one
 // that there was, not older than the last that was acknowledged.
@@ -156,20 +156,14 @@ class Store {
   // Starts a process. If the disk does not let it, it may be tried again.
   Status Start() {
     problem_.clear();
-    auto opened = Persistence::Open(disk_, clock_, store_, &problem_);
+    auto opened = OpenKeyspaces(disk_, clock_, store_, &problem_);
     if (!opened) return opened.error();
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    RecoveryReport report;
-    const Status s = persistence_->Recover(*keyspaces_, &report, &problem_);
-    if (s.ok()) {
-      Compare();
-    } else {
-      Drop();
-    }
-    return s;
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
+    Compare();
+    return {};
   }
-  // The same on a disk that is well.
+  // Starts a process on a disk that is well.
   void StartWell() {
     disk_.ClearFaults();
     CheckFiles();
@@ -178,23 +172,24 @@ class Store {
     Rest();
   }
 
-  // So many batches, each acknowledged as the policy says, and the log's thread beside them.
+  // Executes so many batches, each acknowledged as the policy says, and steps of the log's thread
+  // beside them.
   void Serve(uint64_t batches) {
     for (const uint64_t end = number_ + batches; number_ < end; ++number_) {
       Execute();
       Step();
     }
   }
-  // Nothing comes, and the log's thread does what is due.
+  // Lets the log's thread do its work while no batch comes.
   void Rest() {
     for (int i = 0; i < 4; ++i) Step();
   }
   Status Save() {
-    const Status s = persistence_->Save();
+    const Status s = persistence_->saver().Save();
     Step();
     return s;
   }
-  // The disk is well: so writes are taken, and acknowledged.
+  // Checks that writes are taken and acknowledged when the disk is well.
   void CheckIsWell() {
     Rest();
     ASSERT_TRUE(log().admits()) << log().status().ToString();
@@ -217,7 +212,7 @@ class Store {
       }
     }
     for (auto& [index, kept] : kept_) {
-      // Then what was only written may be gone.
+      // A power loss may take batches that were written and not synced.
       if (end == End::kPowerLoss) kept.answered = kept.synced;
       kept.waiting.clear();
     }
@@ -273,8 +268,8 @@ class Store {
   struct Kept {
     std::deque<Digest> states = {{}};
     size_t first = 0;     // number of states[0]
-    size_t answered = 0;  // the last one that somebody was told of
-    size_t synced = 0;    // and that was synced
+    size_t answered = 0;  // the last state that was acknowledged
+    size_t synced = 0;    // the last one that was acknowledged as synced
     std::deque<Waiting> waiting;
     Version ticket = 0;  // the highest
   };
@@ -308,7 +303,7 @@ class Store {
     clock_.Advance(250'000'000);
     log().Step();
     if (++steps_ % 8 == 0) {
-      persistence_->StepSaver();
+      persistence_->saver().Step();
       for (uint32_t i = 0; i < kKeyspaces; ++i) keyspaces_->at(i).Maintain(now_ms());
     }
     NoteAnswered();
@@ -328,7 +323,7 @@ class Store {
     }
   }
 
-  // What skep-check says.
+  // Checks that skep-check finds no damage.
   void CheckFiles() {
     std::string problem;
     const auto check = CheckDirectory(disk_, kTestDirectory, nullptr, &problem);
@@ -387,7 +382,7 @@ void StartSomehow(Store& store, const Scenario& setup, size_t faults) {
   store.StartWell();
 }
 
-// Returns how many calls have failed.
+// Runs the scenario with these faults. Returns how many calls have failed.
 uint64_t RunFaults(const Scenario& setup, const std::vector<Fault>& faults) {
   Store store(setup);
   const auto plan = [&] {
@@ -435,7 +430,7 @@ uint64_t RunFaults(const Scenario& setup, const std::vector<Fault>& faults) {
 
 struct Tried {
   uint64_t runs = 0, met = 0;
-  // That so many calls have failed, at least; all faults are more.
+  // Prints the numbers, and checks that so many calls have failed, at least.
   void Print(const char* what, uint64_t met_min) const {
     EXPECT_GE(met, met_min);
     std::printf("faults: %s: %llu faults tried, %llu calls failed\n", what,
@@ -463,8 +458,9 @@ std::vector<Fault> WaysOf(Call call) {
   return ways;
 }
 
-// Numbers of faults that a row tries: each there is, until none is met; in the slice one, of a row
-// in `stride`. Calls that a run makes rarely get low numbers.
+// The numbers of the faults that a row tries: with SKEP_FAULTS=all every number, until no call
+// fails; otherwise one number in one row of `stride`. Calls that a run makes rarely get low
+// numbers.
 class Row {
  public:
   Row(Call call, uint64_t number, uint64_t stride) {
@@ -475,7 +471,7 @@ class Row {
     is_over_ = mixed % stride != 0;
     next_ = mixed / stride % (is_often ? 24 : 3);
   }
-  // Nothing: there are no more.
+  // The next number; nothing at the end.
   std::optional<uint64_t> Next() {
     if (is_over_) return std::nullopt;
     is_over_ = !TriesAll();
@@ -488,7 +484,7 @@ class Row {
   uint64_t next_ = 0;
 };
 
-// Each fault there is of a phase; of those that are the slice, those of a row in `stride`.
+// Tries the faults of a phase: all of them, or a slice of one row in `stride`.
 Tried TryEach(Phase phase, LogSync policy, uint64_t stride) {
   Tried tried;
   uint64_t number = static_cast<uint64_t>(policy) << 32;  // of the row, or the fault
@@ -522,7 +518,7 @@ Tried TryEach(Phase phase, LogSync policy, uint64_t stride) {
   return tried;
 }
 
-// A store with a decayed file, which is repaired. Returns what is in it then.
+// Repairs a store with a decayed file. Returns its contents.
 std::vector<Digest> RunRepair(const Scenario& setup, const char* damaged,
                               const std::vector<Fault>& faults, uint64_t* met) {
   Store store(setup);
@@ -557,16 +553,17 @@ TEST_P(Faults, WhileServing) {
   TryEach(Phase::kServing, GetParam(), 16).Print("while serving", 20);
 }
 
-// Goal: nor one while a directory is made.
+// Goal: no call that fails while a directory is made costs what is acknowledged.
 TEST_P(Faults, WhileMaking) { TryEach(Phase::kMaking, GetParam(), 16).Print("while making", 20); }
 
-// Goal: nor one while a store recovers; a start that fails can be done again.
+// Goal: no call that fails while a store recovers costs what is acknowledged, and a start that
+// fails can be done again.
 TEST_P(Faults, WhileRecovering) {
   TryEach(Phase::kRecovering, GetParam(), 16).Print("while recovering", 10);
 }
 
-// Goal: nor one while a directory is repaired: a repair that fails can be done again, and gives
-// what it would have given, also after a power loss.
+// Goal: no call that fails while a directory is repaired costs anything: the repair can be done
+// again, and gives what it would have given, also after a power loss.
 // Method: a decayed byte in the log, a snapshot, the list of keyspaces; repaired without a fault,
 // and with each.
 TEST(FaultsOfARepair, WhileRepairing) {
@@ -600,7 +597,8 @@ TEST(FaultsOfARepair, WhileRepairing) {
   tried.Print("while repairing", 20);
 }
 
-// Goal: nor two of them: the second one hits what mends the first, or comes later.
+// Goal: no two calls that fail cost what is acknowledged: the second one hits the mending of the
+// first, or comes later.
 // Method: kinds, numbers, ways and options by seed; on the tree, too. The same seeds each time.
 TEST_P(Faults, Pairs) {
   Tried tried;

@@ -27,11 +27,11 @@ Status Feed::Finish() {
   return status;
 }
 
-// Executes the batch, and behind it in others what it has left.
+// Executes the batch, and then in further batches the requests that it has left.
 Status Feed::ExecuteAll(Batch& batch) {
   engine_.Execute(batch);
   const size_t made = batch.answer_bytes();
-  // As many as would have made so much, but not at once many more than before.
+  // As many operations as would have made kAnswerBytesWanted, but not many more than in this batch.
   const uint64_t fit = made == 0 ? kOperationsMax : batch.size() * kAnswerBytesWanted / made;
   operations_max_ = static_cast<uint32_t>(
       std::clamp<uint64_t>(std::min<uint64_t>(fit, 2 * operations_max_), 1, kOperationsMax));

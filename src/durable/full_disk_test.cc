@@ -1,5 +1,5 @@
-// A disk that fills, that is full at the start, and whose directory goes away: what is refused,
-// what goes on, and that it recovers by itself.
+// A store on a disk that fills, on one that is full at the start, and on one that loses the
+// directory: which writes are refused, which calls go on, and that the store recovers by itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -107,8 +107,9 @@ TEST_F(FullDiskTest, ALargeRecord) {
   EXPECT_TRUE(Put("large", 4 * kTestSegmentBytes).ok());
 }
 
-// Goal: what was begun on a disk that fills is answered; then writes are refused, reads of all keys
-// go on, and it recovers by itself. Method: sizes that fill it at any place of a segment.
+// Goal: batches that have begun on a disk that fills are answered; then writes are refused, reads
+// of all keys go on, and the store recovers by itself. Method: sizes that fill the disk at any
+// place of a segment.
 TEST_F(FullDiskTest, Fills) {
   for (const size_t bytes : {size_t{100}, size_t{5'000}, size_t{20'000}}) {
     SCOPED_TRACE(bytes);
@@ -127,7 +128,7 @@ TEST_F(FullDiskTest, Fills) {
   }
 }
 
-// Goal: what deletes is let in when what stores is not, alone and in a batch with it.
+// Goal: deletes are let in when writes that store are not, alone and in a batch with those.
 TEST_F(FullDiskTest, Deletes) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Put("key" + std::to_string(i), 10).ok());
   LeaveFree(kTestSegmentBytes + 10);
@@ -161,18 +162,19 @@ TEST_F(FullDiskTest, OverwritesForEver) {
     const Status s = Put("key" + std::to_string(i % 50), kKiB);
     if (s.ok()) written += kKiB;
     if (i % 16 == 0) log().Step();
-    store_.persistence().StepSaver();
+    store_.persistence().saver().Step();
     ASSERT_TRUE(s.ok()) << written << " " << s.ToString();
   }
-  EXPECT_GT(store_.persistence().snapshots().for_space, 10u);
+  EXPECT_GT(store_.persistence().saver().statistics().for_space, 10u);
   TestStore again(TakeImage(disk()), LogSync::kEverySecond, kTestSegmentBytes);
   ASSERT_TRUE(again.status().ok()) << again.problem();
   EXPECT_EQ(again.States()[0].size(), 50u);
 }
 
-// Goal: the same when others have taken what was left of the disk: the reserve is enough.
+// Goal: snapshots make room for ever, also when other files have taken the rest of the disk: the
+// reserve is enough.
 TEST_F(FullDiskTest, OverwritesFromTheReserve) {
-  store_.persistence().StepSaver();
+  store_.persistence().saver().Step();
   ASSERT_TRUE(TakeImage(disk()).contains(kReserveFile));
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(Put("key" + std::to_string(i % 20), kKiB).ok());
   LeaveFree(0);
@@ -181,18 +183,18 @@ TEST_F(FullDiskTest, OverwritesFromTheReserve) {
     if (!Put("key" + std::to_string(i % 20), kKiB).ok()) {
       ++refused;
       Step();
-      store_.persistence().StepSaver();
+      store_.persistence().saver().Step();
       Step();
     }
   }
-  EXPECT_GT(store_.persistence().snapshots().for_space, 5u);
+  EXPECT_GT(store_.persistence().saver().statistics().for_space, 5u);
   EXPECT_LT(refused, 500);
   EXPECT_TRUE(Put("key0", kKiB).ok());
 }
 
 // Goal: deletes go on without end on a full disk, and in the end there is room again.
 TEST_F(FullDiskTest, DeletesWithoutEnd) {
-  store_.persistence().StepSaver();
+  store_.persistence().saver().Step();
   LeaveFree(14 * kTestSegmentBytes);
   int keys = 0;
   while (Put("a key with a long name " + std::to_string(keys), kKiB).ok()) ++keys;
@@ -200,10 +202,10 @@ TEST_F(FullDiskTest, DeletesWithoutEnd) {
   for (int i = 0; i < keys; ++i) {
     ASSERT_TRUE(Delete("a key with a long name " + std::to_string(i)).ok()) << i << " of " << keys;
     if (i % 16 != 0) continue;
-    store_.persistence().StepSaver();
+    store_.persistence().saver().Step();
     Step();
   }
-  store_.persistence().StepSaver();
+  store_.persistence().saver().Step();
   Step();
   EXPECT_TRUE(Put("key", kKiB).ok());
 }
@@ -233,7 +235,7 @@ TEST_F(FullDiskTest, Starts) {
       EXPECT_TRUE(engine.gate().IsReleased(ticket));
       again.clock().Advance(kAWhileNs);
       again.log().Step();
-      again.persistence().StepSaver();
+      again.persistence().saver().Step();
     }
     again.disk().set_options({.short_reads_ppm = 0});
     again.clock().Advance(kAWhileNs);
@@ -274,7 +276,7 @@ TEST_F(FullDiskTest, ATransactionIsNotHalved) {
 // Goal: a store that starts on a disk that its own log has filled finds the way out by itself: the
 // reserve that is there holds a snapshot, and the log before it goes although the log has failed.
 TEST_F(FullDiskTest, StartsBehindItsOwnLog) {
-  store_.persistence().StepSaver();
+  store_.persistence().saver().Step();
   for (int i = 0; i < 2'000; ++i) {
     ASSERT_TRUE(Put("key" + std::to_string(i % 20), kKiB).ok());
     if (i % 50 == 0) Step();
@@ -290,7 +292,7 @@ TEST_F(FullDiskTest, StartsBehindItsOwnLog) {
   for (int i = 0; i < 4; ++i) {
     again.clock().Advance(kAWhileNs);
     again.log().Step();
-    again.persistence().StepSaver();
+    again.persistence().saver().Step();
   }
   again.clock().Advance(kAWhileNs);
   again.log().Step();
@@ -301,10 +303,12 @@ TEST_F(FullDiskTest, StartsBehindItsOwnLog) {
   EXPECT_LT(BytesOf(TakeImage(again.disk())), BytesOf(image) / 4);
 }
 
-// Goal: the same where the snapshot is there and a process before this one has not dropped the log.
+// Goal: a store starts on a full disk, also where an earlier process has written the snapshot and
+// not dropped the log.
 TEST_F(FullDiskTest, StartsBehindALogThatWasNotDropped) {
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(Put("key" + std::to_string(i % 20), kKiB).ok());
-  ASSERT_TRUE(store_.persistence().Save().ok());  // which the log's next step would drop it for
+  ASSERT_TRUE(
+      store_.persistence().saver().Save().ok());  // which the log's next step would drop it for
   Image image = TakeImage(disk());
   image.erase("log-next.tmp");
   TestStore again(image, LogSync::kEverySecond, kTestSegmentBytes, "model",
@@ -383,7 +387,7 @@ TEST_F(FullDiskTest, TheLogIsDroppedInPieces) {
   };
   for (int i = 0; i < 800; ++i) ASSERT_TRUE(Put("key" + std::to_string(i % 5), 2 * kKiB).ok());
   ASSERT_GT(segments(), 20);
-  ASSERT_TRUE(store_.persistence().Save().ok());
+  ASSERT_TRUE(store_.persistence().saver().Save().ok());
   int steps = 0;
   while (segments() > 1) {
     const auto before = segments();
@@ -418,9 +422,9 @@ TEST_F(FullDiskTest, ASnapshotAheadOfTheLogIsEnough) {
   ASSERT_FALSE(log().admits());
   log().Leave(0, *floor, {.payload = "never written", .changes = 1, .last = engine().Latest()});
   disk().ClearFaults();
-  ASSERT_TRUE(store_.persistence().Save().ok());
-  ASSERT_GT(store_.persistence().snapshots().log_position, log().statistics().position);
-  EXPECT_FALSE(store_.persistence().StepSaver());
+  ASSERT_TRUE(store_.persistence().saver().Save().ok());
+  ASSERT_GT(store_.persistence().saver().statistics().log_position, log().statistics().position);
+  EXPECT_FALSE(store_.persistence().saver().Step());
 }
 
 // Goal: when the directory is gone writes get an error and nothing hangs: not what was begun, and
@@ -445,7 +449,7 @@ TEST_F(FullDiskTest, TheDirectoryGoes) {
   }
 }
 
-// Goal: it is noticed before a segment ends.
+// Goal: that the directory is gone is noticed before a segment ends.
 TEST_F(FullDiskTest, TheDirectoryGoesUnnoticed) {
   ASSERT_TRUE(Put("key", 100).ok());
   log().Step();
@@ -462,23 +466,23 @@ TEST_F(FullDiskTest, TheDirectoryGoesUnnoticed) {
 // Goal: the options say when a snapshot is due by the length of the log.
 TEST_F(FullDiskTest, SnapshotsByTheLengthOfTheLog) {
   Persistence& persistence = store_.persistence();
-  persistence.SetAutoSnapshot({.percentage = 100, .log_bytes_min = 40 * kKiB});
+  persistence.saver().SetAutoSnapshot({.percentage = 100, .log_bytes_min = 40 * kKiB});
   const auto puts_to_the_next = [&] {
     for (int i = 1; i < 1'000; ++i) {
       EXPECT_TRUE(Put("key" + std::to_string(i % 100), kKiB).ok());
-      if (persistence.StepSaver()) return i;
+      if (persistence.saver().Step()) return i;
     }
     return 0;
   };
   const int first = puts_to_the_next();
   EXPECT_GE(first, 35);
   EXPECT_LE(first, 40);
-  const uint64_t bytes = persistence.snapshots().last_bytes;
-  persistence.SetAutoSnapshot({.percentage = 10'000, .log_bytes_min = 0});
+  const uint64_t bytes = persistence.saver().statistics().last_bytes;
+  persistence.saver().SetAutoSnapshot({.percentage = 10'000, .log_bytes_min = 0});
   const auto by_percentage = static_cast<uint64_t>(puts_to_the_next());
   EXPECT_GE(by_percentage * (kKiB + 200), 100 * bytes);
   EXPECT_LE(by_percentage * kKiB, 100 * bytes);
-  persistence.SetAutoSnapshot({.percentage = 0, .log_bytes_min = 0});
+  persistence.saver().SetAutoSnapshot({.percentage = 0, .log_bytes_min = 0});
   EXPECT_EQ(puts_to_the_next(), 0);
 }
 

@@ -16,7 +16,7 @@ constexpr uint32_t kVersion = 1;
 
 std::string CrcLine(std::string_view lines) { return fmt::format("crc {:08x}\n", Crc32c(lines)); }
 
-// Takes a line from the front, without its end.
+// Takes the first line off the text; returns it without its end.
 std::string_view TakeLine(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, end);

@@ -20,11 +20,11 @@ inline constexpr const char* kKeyspaceFile = "keyspaces";
 
 using KeyspaceEngines = std::map<uint32_t, std::string>;
 
-// Empty if there is no such file.
-//   kCorrupt  it is damaged; `detail` is the number of the line
-//   kNotSupported  of a newer version
+// Reads the list; it is empty if there is no such file.
+//   kCorrupt       the file is damaged; `detail` is the number of the line
+//   kNotSupported  a newer Skep wrote it
 Result<KeyspaceEngines> ReadKeyspaceFile(FileSystem& files, const std::string& directory);
-// In place of the one there is, all or nothing.
+// Replaces the list in one step: a crash leaves the old one or the new one.
 Status WriteKeyspaceFile(FileSystem& files, const std::string& directory,
                          const KeyspaceEngines& engines);
 

@@ -18,22 +18,22 @@ namespace {
 constexpr uint64_t kSyncAfterMs = 500;
 constexpr uint64_t kMendEveryMs = 100;
 constexpr int kIdleMs = 1000;
-// Syncs that take no longer, on the average of the last few, are done by those who want them: to
-// wake the log's thread and to be woken takes half as long.
+// Syncs that take no longer than this, on the average of the last few, are done by the threads that
+// want them: to wake the log's thread and to be woken takes half as long.
 constexpr uint64_t kBriefSyncNs = 500'000;
-constexpr std::chrono::milliseconds kSyncPatience{1};  // for another's
+constexpr std::chrono::milliseconds kSyncPatience{1};  // for another thread's sync
 constexpr std::chrono::milliseconds kPreparePatience{500};
 constexpr uint64_t kSlowSyncMs = 200;
 constexpr int kRetrySyncMs = 1;  // if a batch had not left
 constexpr int kDropOnMs = 1;     // if there is more to drop
 constexpr int kRoundsMax = 16;   // that one thread writes for others
-// Not synced, in memory. Above the first a sync is due; above the second nothing more is written
-// until one has succeeded, and replies wait.
+// Bytes in memory that are not synced. Above the first a sync is due; above the second nothing more
+// is written until a sync has succeeded, and replies wait.
 constexpr size_t kKeptBytesDue = size_t{32} << 20;
 constexpr size_t kKeptBytesMax = size_t{128} << 20;
 
 constexpr uint64_t kCheckEveryMs = 1000;
-// Of the records of progress that a batch gives rise to, two at most.
+// Bytes of the progress records that a batch gives rise to, two at most.
 constexpr uint64_t kProgressBytes = 2 * (kRecordHeaderBytes + 16);
 constexpr uint64_t kProgressBytesOfKeyspace = 2 * 16;
 
@@ -62,14 +62,10 @@ void Log::AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& writt
       Keyspace{.index = keyspace, .inner = &inner, .written = &written, .synced = &synced}));
 }
 
-const Log::Keyspace& Log::KeyspaceOf(uint32_t index) const {
+Log::Keyspace& Log::KeyspaceOf(uint32_t index) const {
   const auto at = std::ranges::find(keyspaces_, index, &Keyspace::index);
   SKEP_CHECK(at != keyspaces_.end());
   return **at;
-}
-
-Log::Keyspace& Log::KeyspaceOf(uint32_t index) {
-  return const_cast<Keyspace&>(std::as_const(*this).KeyspaceOf(index));
 }
 
 Status Log::Begin(uint64_t position, std::string records) {
@@ -131,7 +127,7 @@ Result<Log::Floor> Log::Enter(uint32_t keyspace, const Need& need) {
   }
 }
 
-// Why it may not enter, but for the room.
+// Why the batch may not enter, whatever the room.
 Status Log::Refusal(const Need& need) const {
   if (!failure_.ok()) return failure_;
   if (IsTooOld()) {
@@ -140,8 +136,7 @@ Status Log::Refusal(const Need& need) const {
   return need.stores || !IsLackOfSpace(space_) ? space_ : Status();
 }
 
-// Bytes behind what is written that have to be there for it, and for all that have entered. Holds
-// mutex_.
+// The bytes behind the written ones that the batch needs, and all batches that have entered.
 uint64_t Log::RoomFor(const Need& need) const {
   const uint64_t for_deletes = std::min(segments_.segment_bytes() / 4, kForDeletesMax);
   const uint64_t progress = kProgressBytes + kProgressBytesOfKeyspace * keyspaces_.size();
@@ -164,13 +159,13 @@ Log::Floor Log::EnterWith(uint32_t keyspace, uint64_t bytes) {
   return floor;
 }
 
-// Room for so many bytes behind what is written.
+// Takes room for so many bytes behind the written ones from the disk.
 Status Log::TakeSpace(uint64_t bytes) {
-  // So that it is not taken anew for every batch that comes meanwhile.
+  // A bit more, so that room is not taken anew for every batch that comes meanwhile.
   const uint64_t more = bytes + bytes / 4;
   Status s;
   {
-    // On a disk that does not answer, who is to serve others does not wait for it.
+    // A thread that has other clients to serve does not wait for a disk that does not answer.
     constexpr Status kSlow(Code::kIo, "the disk is slower than the writes", EBUSY);
     if (IsSlow()) {
       Wake();
@@ -184,12 +179,11 @@ Status Log::TakeSpace(uint64_t bytes) {
     NoteRoom();
   }
   if (news_hook_) news_hook_();
-  Wake();  // if there is none the log's thread says so
+  Wake();  // if there is no space the log's thread says so
   return s;
 }
 
-// What has been written since room_ was looked at is in what was to fit then, so there is no harm
-// in its being old.
+// An old room_ does no harm: the bytes that were written since then were to fit into it.
 void Log::NoteRoom() {
   const MutexLock lock(mutex_);
   room_ = segments_.room();
@@ -201,14 +195,14 @@ uint64_t Log::UnsyncedMs() const {
   return since_ms == 0 ? 0 : now_ms - std::min(now_ms, since_ms);
 }
 
-// What was written under another policy is not too old before a sync of this one was due.
+// Bytes that were written under another policy are not too old before a sync of this one was due.
 bool Log::IsTooOld() const {
   const uint64_t max_ms = unsynced_ms_max_.load(std::memory_order_relaxed);
   if (max_ms == 0 || policy() != LogSync::kEverySecond || UnsyncedMs() <= max_ms) return false;
   return clock_.MonotonicMs() - policy_since_ms_.load(std::memory_order_relaxed) > max_ms;
 }
 
-// Whether a sync takes long, or one that was due does.
+// Whether a sync takes long, or one that is due does not come to an end.
 bool Log::IsSlow() const {
   const uint64_t since_ms = sync_since_ms_.load(std::memory_order_relaxed);
   const uint64_t now_ms = clock_.MonotonicMs();
@@ -264,7 +258,7 @@ void Log::LeaveAbandoned(const std::vector<Floor>& floors) {
   Publish();
 }
 
-// If there is no memory for it nothing is appended.
+// If there is no memory for the record nothing is appended.
 void Log::AppendRecord(std::string_view payload, uint32_t payload_crc) {
   char header[kRecordHeaderBytes];
   WriteHeader({.payload_crc = payload_crc, .payload_bytes = payload.size(), .position = end_},
@@ -311,11 +305,11 @@ void Log::WantSync(uint32_t keyspace, Version ticket, bool here) {
   if (!here || !is_brief || !SyncHere(*synced, ticket)) AskSync();
 }
 
-// Whether the gate is open then.
+// Syncs by this thread. Returns whether the gate is released up to the ticket then.
 bool Log::SyncHere(const ReleaseGate& synced, Version ticket) {
   if (!syncing_.try_lock_for(kSyncPatience)) return false;
   const MutexLock syncing(syncing_, std::adopt_lock);
-  if (synced.IsReleased(ticket)) return true;  // by whom it waited for
+  if (synced.IsReleased(ticket)) return true;  // by the thread that had syncing_
   {
     const MutexLock writing(writing_);
     if (!WriteTaken().ok()) return false;
@@ -323,12 +317,12 @@ bool Log::SyncHere(const ReleaseGate& synced, Version ticket) {
   return Sync().ok() && synced.IsReleased(ticket);
 }
 
-// By the log's thread.
+// Asks the log's thread for a sync.
 void Log::AskSync() {
   if (!wants_sync_.exchange(true, std::memory_order_seq_cst)) Wake();
 }
 
-// What was appended, with the progress that it makes.
+// Takes the records that were appended, and behind them the progress that they make.
 Log::Chunk Log::Take() {
   if (kept_.size() == kept_.capacity()) kept_.reserve(2 * kept_.size() + 8);  // for Keep()
   const MutexLock lock(mutex_);
@@ -362,12 +356,13 @@ void Log::AppendProgress() {
   for (const auto& keyspace : keyspaces_) keyspace->progress = keyspace->taken;
 }
 
-// Not kOk: nothing may be acknowledged.
+// Writes the records that were appended. If it is not kOk nothing may be acknowledged.
 Status Log::WriteTaken() {
   if (has_failed_) return failure_;
-  // When nobody may enter any more, what has entered is little, and reads may wait for it.
+  // Once no batch may enter any more, the records of those that have are few, and reads may wait
+  // for them: so these are written.
   if (kept_bytes_ > kKeptBytesMax && !IsTooOld()) {
-    AskSync();  // which publishes
+    AskSync();  // a sync publishes
     return {Code::kUnavailable, "the disk is slower than the writes"};
   }
   Chunk chunk;
@@ -406,7 +401,7 @@ void Log::SetFailed(Status status) {
   Wake();  // to mend
 }
 
-// With kAlways what is written is not yet to be told.
+// With kAlways a written version is not released before it is synced.
 void Log::ReleaseWritten() {
   if (policy() == LogSync::kAlways) return;
   for (const auto& keyspace : keyspaces_) keyspace->written->Release(keyspace->taken);
@@ -427,21 +422,21 @@ int Log::Step() {
     if (IsLackOfSpace(mended) && GiveBackSpace()) mended = Mend();
     if (!mended.ok()) return kMendEveryMs;
   }
-  // What is synced may not wait for what takes its time as the disk likes.
+  // The sync comes first: replies must not wait for work that takes as long as the disk likes.
   const bool is_asked = SyncIfDue();
   const Status space = SeeToSpace();
-  if (is_asked && LacksWanted()) {  // a batch had not left
+  if (is_asked && LacksWanted()) {  // as a batch had not left
     wants_sync_.store(true, std::memory_order_seq_cst);
     return kRetrySyncMs;
   }
-  // Whoever found the lock taken by this thread has left it to this thread.
+  // A thread that found writing_ taken by this one has left its records to this one.
   if (wanted_.load(std::memory_order_seq_cst)) Publish();
   if (!space.ok()) return kMendEveryMs;
   if (drops_on_) return kDropOnMs;
   return policy() == LogSync::kEverySecond ? static_cast<int>(kSyncAfterMs) / 4 : kIdleMs;
 }
 
-// Whether it was asked for.
+// Syncs if it was asked for or is due. Returns whether it was asked for.
 bool Log::SyncIfDue() {
   const bool is_asked = wants_sync_.exchange(false, std::memory_order_seq_cst);
   if (is_asked) {
@@ -456,7 +451,7 @@ bool Log::SyncIfDue() {
   return is_asked;
 }
 
-// Gives back what is not needed, makes the next segment, and fills ahead.
+// Drops segments that are not needed, makes the next segment, and writes zeroes ahead.
 Status Log::SeeToSpace() {
   uint64_t drop_before = 0;
   {
@@ -493,8 +488,8 @@ Status Log::SeeToSpace() {
   return space;
 }
 
-// Whether there is more space now: what lies before the last snapshot is not needed, also while the
-// log has failed. Holds preparing_.
+// Drops the segments before the last snapshot: they are not needed, also while the log has failed.
+// Returns whether there is more space now.
 bool Log::GiveBackSpace() {
   uint64_t drop_before = 0;
   {
@@ -528,7 +523,7 @@ Status Log::Sync() {
   Result<uint64_t> synced = Fail(kNoMemory);
   try {
     synced = segments_.Sync();
-  } catch (const std::bad_alloc&) {  // so it has failed
+  } catch (const std::bad_alloc&) {  // `synced` is kNoMemory
   }
   sync_since_ms_.store(0, std::memory_order_relaxed);
   const uint64_t took_ns = clock_.MonotonicNs() - begin_ns;
@@ -547,12 +542,13 @@ Status Log::Sync() {
     SetSynced(position);
     ReleaseSynced();
   }
-  // What waited for room, or was appended meanwhile.
+  // Records that waited for room in memory, or were appended meanwhile.
   if (policy() != LogSync::kAlways) Publish();
   return {};
 }
 
-// The gate of what is synced goes first: with kAlways what the other one has let go is synced.
+// The gate of synced versions is released first: with kAlways a version that the other gate has
+// released is synced.
 void Log::ReleaseSynced() {
   for (const auto& keyspace : keyspaces_) {
     keyspace->synced->Release(keyspace->synced_to);
@@ -570,7 +566,6 @@ bool Log::writes() const {
   return failure_.ok();
 }
 
-// Holds syncing_ and writing_.
 Status Log::Mend() {
   const uint64_t from = kept_.empty() ? segments_.position() : kept_.front().position;
   std::string bytes;
@@ -636,10 +631,11 @@ void Log::RunThread() {
     try {
       const MutexUnlock unlock(thread_mutex_);
       wait_ms = Step();
-    } catch (const std::bad_alloc&) {  // what was to be done is done by another step
+    } catch (const std::bad_alloc&) {  // a later step does the work
     }
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
-    while (!is_woken_ && !is_stopping_ && wake_.WaitUntil(thread_mutex_, until)) {
+    while (!is_woken_ && !is_stopping_) {
+      if (!wake_.WaitUntil(thread_mutex_, until)) break;
     }
   }
 }
@@ -675,7 +671,7 @@ Status Log::Close() {
   return s.ok() ? WriteEnd() : s;
 }
 
-// The end's being there says that all before it was synced. Holds syncing_ and writing_.
+// An end record says that all records before it were synced, so those are synced first.
 Status Log::WriteEnd() {
   const char end = static_cast<char>(RecordType::kEnd);
   for (const bool is_end : {false, true}) {

@@ -1,16 +1,16 @@
-// log.h: the write-ahead log of all keyspaces: what is appended, when it is written, synced, and
-// what that tells the gates.
+// log.h: the write-ahead log of all keyspaces: what is appended, when it is written and synced, and
+// up to which version the gates are released then.
 //
-// Who                      does                                          holds
-//   writer of a keyspace   Enter, executes its batch, Leave              mutex_, for a moment each
-//   whoever wants replies  Publish: everything appended is written       writing_
-//   whoever waits for      WantSync: everything appended is written and  syncing_, and writing_
-//   the disk               synced                                        to write
-//   the log's own thread   Step: the same, if asked or due; mends        the same
+// A thread that            calls                                         which holds
+//   writes to a keyspace   Enter, executes its batch, Leave              mutex_, for a moment each
+//   wants replies          Publish: everything appended is written       writing_
+//   waits for the disk     WantSync: everything appended is written and  syncing_, and writing_
+//                          synced                                        to write
+//   is the log's own       Step: the same, if asked or due; mends        the same
 //
 // Complete versions. A keyspace's version is complete once every write up to it has been appended.
-//   Enter(k)   notes a floor: what the keyspace's Latest() is now. What the batch draws is above
-//              it.
+//   Enter(k)   notes a floor: what the keyspace's Latest() is now. The versions that the batch
+//              draws are above it.
 //   Leave      appends the batch's record, if it has changed something, and takes the floor away.
 //   Publish    reads V = Latest() of each keyspace; then, under mutex_, takes all that was appended
 //              and C = min(V, floors).
@@ -19,44 +19,50 @@
 //        entered before that, with a floor below v. Suppose that it had not left at the time of the
 //        taking: then its floor, and so C, would be below v. So it had left, and what it appended
 //        was taken.
-//   (C2) All gets complete: who leaves last has all others' floors gone, publishes afterwards, and
-//        its keyspace's Latest() rises to what was drawn as the engine says (release_gate.h).
-// Each write ends with a progress record that has C. Recovery applies what is complete by the last
-// one; so it makes a state that there was, and has every reply that was ever sent: the gate of a
-// keyspace is released to C after the write, or with `always` after the sync behind it.
+//   (C2) Every version becomes complete: when the last batch leaves, no floor is left; its thread
+//        publishes afterwards, and its keyspace's Latest() rises to what was drawn as the engine
+//        says (release_gate.h).
+// Each write ends with a progress record that has C. Recovery applies the changes that are complete
+// by the last such record. So it makes a state that there was, which has every reply that was ever
+// sent: the gate of a keyspace is released to C after the write, or with `always` after the sync
+// behind it.
 //
-// Versions that changed nothing make no record of progress, until they are kVersionsUntold: so no
-// gate was ever released further than that beyond what the log says, and who goes on from there
-// leaves out as many (persistence.h).
+// Versions that changed nothing make no progress record until they are kVersionsUntold. So no gate
+// was ever released by more than that beyond what the log says, and a recovery leaves out as many
+// versions (recovery.h).
 //
-// Publish never waits: who finds somebody writing leaves it to them (wanted_ is looked at again
-// after the lock is given back), and who has written for others for some rounds leaves it to the
-// log's thread. With `always` it only wakes that thread.
+// Publish never waits: a thread that finds another one writing leaves its records to that one,
+// which looks at wanted_ again after it has given the lock back. A thread that has written for
+// others for some rounds leaves the rest to the log's thread. With `always` Publish only wakes that
+// thread.
 //
-// Who has nothing to do before a sync is done does it itself, so that no thread has to be woken for
-// it, nor the caller after it. While somebody else does, it waits for syncing_, and then syncs for
-// all who appended meanwhile: so a sync serves many. The log's thread is asked where the caller has
-// better things to do, syncs take long, one has failed or goes on for more than a millisecond, or
-// a batch has not left; it goes on until all is synced that was wanted: so (C2) holds here, too.
+// A thread that has nothing to do before a sync is done does the sync itself, so that no thread has
+// to be woken for it, nor the caller after it. While another thread syncs, it waits for syncing_,
+// and then syncs for all that was appended meanwhile: so one sync serves many. The log's thread is
+// asked where the caller has better things to do, syncs take long, one has failed or goes on for
+// more than a millisecond, or a batch has not left; that thread goes on until all is synced that
+// was wanted. So (C2) holds for syncs, too.
 //
-// Space. What was begun has to be logged, also on a full disk: a batch enters only if its record,
-// and those of all that have entered before it, fit into what is taken from the disk already. Who
-// does not fit takes more, if the log's thread has not done so in time; if there is none it is
-// refused. What stores is refused earlier than what deletes, which has kForDeletesMax bytes, or a
-// quarter of a segment, to itself. How long a record will be is an estimate (durable_engine.cc).
+// Space. A batch that has begun must be logged, also on a full disk. So a batch enters only if its
+// record, and those of all batches that have entered before it, fit into the space that is taken
+// from the disk already. A batch that does not fit takes more, if the log's thread has not done so
+// in time; if the disk has none the batch is refused. Writes that store are refused earlier than
+// deletes, which have kForDeletesMax bytes, or a quarter of a segment, to themselves. How long a
+// record will be is an estimate (durable_engine.cc).
 //
-// Age. With kEverySecond a power loss costs what is not synced. If that gets too old (the disk does
-// not answer a sync) writes are refused until it has, however long that takes; reads go on.
+// Age. With kEverySecond a power loss costs the bytes that are not synced. If they get too old (the
+// disk does not answer a sync) writes are refused until they are synced, however long that takes;
+// reads go on.
 //
-// Memory. Where there is none for a batch's record the batch is abandoned: it never leaves the log
-// by itself, and so by (C1) nothing behind its floor is told, until a snapshot has what it did.
-// Until then a start would find the state before it.
+// Memory. A batch for whose record there is no memory is abandoned: it never leaves the log by
+// itself, and so by (C1) no version above its floor is complete until a snapshot has the batch's
+// changes. Until then a start would find the state before the batch.
 //
-// Failures. What is not synced is kept in memory, and synced when it is much. If a write or sync
-// fails, nothing more is written or acknowledged, and what was sent to be written may or may not be
-// on the disk. Step() then begins a new segment from the last synced position on, writes there what
-// was kept, and syncs it; once that has succeeded the log goes on, and only then. Meanwhile nobody
-// enters, and what waits for the log goes on waiting.
+// Failures. Bytes that are not synced are kept in memory, and synced when they are many. If a write
+// or sync fails, nothing more is written or acknowledged, and the bytes of that write may or may
+// not be on the disk. Step() then begins a new segment from the last synced position on, writes the
+// kept bytes there, and syncs it; only when that has succeeded does the log go on. Meanwhile no
+// batch enters, and replies that wait for the log go on waiting.
 //
 // The chain of segments (TakeSuperseded() in log_format.h says which files a reader takes). At
 // every instant, also between two system calls, and whatever has failed before:
@@ -65,7 +71,7 @@
 //   (D2) In one epoch the records of a segment end where the next segment begins.
 //   (D3) From the newest snapshot on the chain has all that was ever acknowledged; after a power
 //        loss, all that was acknowledged as synced.
-// (D1) is what TakeSuperseded() does with any names. For the others, LogFiles does the following.
+// TakeSuperseded() makes (D1) of any names. For (D2) and (D3), LogFiles does the following.
 //   (1) A name comes only by the renaming of log-next.tmp, a file that is empty and synced. A name
 //       goes only by its removal. Each is one step.
 //   (2) A rotation names the next segment in the epoch of the current one, by the position at which
@@ -78,8 +84,8 @@
 //       happened: the log is then begun once more, under the same name or in a higher epoch.
 //   (4) Superseded segments are removed only when the new name is synced. So a power loss leaves
 //       that name, or all that it supersedes.
-//   (5) What is dropped for a snapshot ends before the snapshot's position, and is never the last
-//       segment of the chain: that is the one that is written to.
+//   (5) A segment that is dropped for a snapshot ends before the snapshot's position, and is never
+//       the last of the chain: that is the one that is written to.
 // log_check.h reads the chain and says where (D2) does not hold.
 #pragma once
 
@@ -111,11 +117,11 @@ struct LogStatistics {
   uint64_t changes = 0;          // in them
   uint64_t writes = 0;
   uint64_t syncs = 0;
-  uint64_t sync_ns_max = 0;  // the longest
+  uint64_t sync_ns_max = 0;  // of the longest sync
   uint64_t unsynced_ms = 0;  // age of the oldest bytes that are written and not synced
 };
 
-// Whether it says that the disk is full.
+// Whether the status says that the disk is full.
 bool IsLackOfSpace(const Status& status);
 
 class Log {
@@ -125,84 +131,89 @@ class Log {
   Log(FileSystem& files, Clock& clock, const Options& options);
   ~Log();
 
-  // A keyspace whose engine, `inner`, is asked for its latest version, and whose `written` and
-  // `synced` gates are released as it gets complete. They must outlive the log. Before its first
-  // Enter. Thread-safe.
+  // Adds a keyspace, before its first Enter. Its engine, `inner`, is asked for its latest version,
+  // and its gates `written` and `synced` are released as versions become complete. All must outlive
+  // the log. Thread-safe.
   void AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& written,
                    ReleaseGate& synced);
   // Begins to write at this position, with these records, which the log may have already. If the
-  // disk has no space (IsLackOfSpace) the log is in the state of one that has failed: it begins
-  // when a step finds some.
+  // disk has no space (IsLackOfSpace) the log is as after a failure: it begins when a step finds
+  // space.
   Status Begin(uint64_t position, std::string records);
 
-  // Between the two calls a batch is executed that may write. Thread-safe.
+  // A batch that may write is executed between Enter() and Leave(). Both are thread-safe.
   using Floor = size_t;
   struct Record {
     std::string_view payload;  // empty: nothing was changed
     uint64_t changes = 0;
     Version last = 0;  // the highest version of a change
   };
-  // What a batch needs of the log.
+  // The room that a batch needs in the log.
   struct Need {
-    uint64_t bytes = 0;   // of its record, about
-    bool stores = false;  // it does not only delete
+    uint64_t bytes = 0;   // of its record, estimated
+    bool stores = false;  // some of its writes store
   };
-  // An error if it may not be executed, as status() or
-  //   kIo, ENOSPC  there is not the space for it
-  // Cost: a system call or some if what is taken from the disk is used up.
+  // Lets a batch in. An error says why it may not be executed: that of status(), or
+  //   kIo, ENOSPC  there is no space for its record
+  // Cost: some system calls if the space that is taken from the disk is used up.
   Result<Floor> Enter(uint32_t keyspace, const Need& need);
-  // If it throws std::bad_alloc nothing was appended, and the batch has not left.
+  // Appends the record of a batch and lets the batch out. If it throws std::bad_alloc nothing was
+  // appended, and the batch has not left.
   void Leave(uint32_t keyspace, Floor floor, const Record& record);
-  // Instead of Leave(), of a batch that may have changed something, up to the version `last`, if
-  // there is no memory for its record. Its floor stays, so no version above it is told, until a
-  // snapshot that was begun afterwards has what the batch did: the snapshot's writer asks which
-  // these floors are, and lets them leave when the snapshot counts.
+  // Is called instead of Leave() if there is no memory for the record of a batch that may have
+  // changed something, up to the version `last`. Its floor stays, so no version above it becomes
+  // complete, until a snapshot that was begun afterwards has the batch's changes: the snapshot's
+  // writer asks which floors these are, and lets them leave when the snapshot is complete.
   void Abandon(Floor floor, Version last) noexcept;
   std::vector<Floor> Abandoned() const;
   void LeaveAbandoned(const std::vector<Floor>& floors);
 
-  // Sees to it that what was appended before is written. Thread-safe; costs a system call if nobody
-  // else is writing.
+  // Makes sure that all records appended before are written soon, by this thread or by the one that
+  // is writing. Thread-safe; costs a system call if no other thread is writing.
   void Publish();
   // As Engine::WantSync().
   void WantSync(uint32_t keyspace, Version ticket, bool here);
 
-  // Why writes are refused; kOk if they are not. Thread-safe, as what follows.
+  // Why writes are refused; kOk if they are not. This and the functions down to LastAppended() are
+  // thread-safe.
   Status status() const;
   bool admits() const { return status().ok(); }
-  // False: a write or sync has failed and is not mended yet, so no gate is released.
+  // False if a write or sync has failed and is not mended yet, so that no gate is released.
   bool writes() const;
-  // False: there was no space when it was last looked for.
+  // False if there was no space when the log last looked for some.
   bool has_space() const;
   // Bytes of the file system that the log leaves to others.
   void set_kept_free(uint64_t bytes) { segments_.set_kept_free(bytes); }
-  // Called when the log has taken space from the disk or has found none, and when a batch was
-  // abandoned, by the thread that has. To be set before the thread starts.
+  // The hook is called when the log has taken space from the disk or has found none, and when a
+  // batch was abandoned, by the thread that did it. To be set before the thread starts.
   void set_news_hook(std::function<void()> hook) { news_hook_ = std::move(hook); }
-  // With kEverySecond, the age of what is not synced above which writes are refused; 0: any.
+  // With kEverySecond, the age of bytes that are not synced above which writes are refused; 0: no
+  // age is too high.
   void set_unsynced_ms_max(uint64_t ms) { unsynced_ms_max_.store(ms, std::memory_order_relaxed); }
   LogSync policy() const { return policy_.load(std::memory_order_relaxed); }
   void set_policy(LogSync policy);
   LogStatistics statistics() const;
-  // Behind the records of all batches that have left.
+  // The position behind the records of all batches that have left.
   uint64_t End() const;
   // The highest version of a change of the keyspace that has been appended.
   Version LastAppended(uint32_t keyspace) const;
 
-  // One round of the log's own work: what is due. Returns in how many milliseconds it wants to be
-  // called again; Wake() calls for it sooner. One thread.
+  // Does what is due of the log's own work: writes, syncs, mends, takes space, drops segments.
+  // Returns in how many milliseconds it wants to be called again; Wake() asks for a step sooner.
+  // For one thread.
   int Step();
-  // Whether somebody waits for a step.
+  // Whether a thread waits for the sync of a step.
   bool wants_step() const { return wants_sync_.load(std::memory_order_seq_cst); }
   // Calls Step() until it is stopped, on a thread of the log's own.
   void StartThread();
   void StopThread();
-  // Segments without anything from the position on are not needed. Done by the next steps, a few
-  // each.
+  // Says that the log before the position is not needed any more. The next steps remove the
+  // segments that end there, a few each.
   void DropBefore(uint64_t position);
 
-  // Stops the thread, writes and syncs all, and says in the log that it has ended. Nobody may enter
-  // any more. Without it, what is not written is lost, as if the process had been killed.
+  // Stops the thread, writes and syncs all records, and ends the log with a record that says so. No
+  // batch may enter any more. A log that is destroyed without it loses the records that are not
+  // written, as if the process had been killed.
   Status Close();
 
  private:
@@ -211,19 +222,20 @@ class Log {
     const Engine* inner = nullptr;
     ReleaseGate* written = nullptr;
     ReleaseGate* synced = nullptr;
-    Version last_appended = 0;
-    Version progress = 0;  // what the log says is complete
-    Version taken = 0;     // what was complete when something was last taken
-    Version synced_to = 0;
-    Version wanted = 0;  // to be synced; guarded by mutex_
+    Version last_appended = 0;  // guarded by mutex_
+    Version wanted = 0;         // to be synced; guarded by mutex_
+    // These are guarded by writing_.
+    Version progress = 0;   // complete, as the log says
+    Version taken = 0;      // complete, when records were last taken
+    Version synced_to = 0;  // complete, when the last sync began
   };
   struct Held {
     uint32_t keyspace = 0;
     Version floor = kNoFloor;
-    uint64_t bytes = 0;  // that it may append
+    uint64_t bytes = 0;  // that its batch may append
     bool is_abandoned = false;
   };
-  // What was written, or is to be, from a position on.
+  // Bytes of the log, from a position on, that were written or are to be.
   struct Chunk {
     uint64_t position = 0;
     std::string bytes;
@@ -241,28 +253,27 @@ class Log {
   bool IsTooOld() const;
   bool IsSlow() const;
   uint64_t UnsyncedMs() const;
-  Keyspace& KeyspaceOf(uint32_t index);
-  const Keyspace& KeyspaceOf(uint32_t index) const;
+  Keyspace& KeyspaceOf(uint32_t index) const SKEP_REQUIRES(mutex_);
   void TakeAway(Floor floor) SKEP_REQUIRES(mutex_);
   void AppendRecord(std::string_view payload, uint32_t payload_crc) SKEP_REQUIRES(mutex_);
   Chunk Take() SKEP_REQUIRES(writing_);
-  void AppendProgress() SKEP_REQUIRES(mutex_);
+  void AppendProgress() SKEP_REQUIRES(writing_, mutex_);
   Status WriteTaken() SKEP_REQUIRES(writing_);
   Status WriteChunk(Chunk chunk) SKEP_REQUIRES(writing_);
   void Keep(Chunk chunk) SKEP_REQUIRES(writing_);
   void SetSynced(uint64_t position) SKEP_REQUIRES(writing_);
   void ReleaseWritten() SKEP_REQUIRES(writing_);
-  void ReleaseSynced();
+  void ReleaseSynced() SKEP_REQUIRES(writing_);
   bool SyncHere(const ReleaseGate& synced, Version ticket);
   Status Sync() SKEP_REQUIRES(syncing_);
-  Status Mend() SKEP_REQUIRES(writing_);
-  Status WriteEnd() SKEP_REQUIRES(writing_);
+  Status Mend() SKEP_REQUIRES(syncing_, writing_, preparing_);
+  Status WriteEnd() SKEP_REQUIRES(syncing_, writing_);
   bool HasFailed();
   void AskSync();
   bool LacksWanted();
   bool SyncIfDue();
   Status SeeToSpace();
-  bool GiveBackSpace();
+  bool GiveBackSpace() SKEP_REQUIRES(preparing_);
   void SetFailed(Status status) SKEP_REQUIRES(writing_);
   void Wake();
   void RunThread();
@@ -271,36 +282,38 @@ class Log {
   LogFiles segments_;
   std::atomic<LogSync> policy_;
 
-  mutable Mutex mutex_;                          // guards what follows
+  mutable Mutex mutex_;
   std::string pending_ SKEP_GUARDED_BY(mutex_);  // records, ready to be written
-  uint64_t end_ SKEP_GUARDED_BY(mutex_) = 0;     // behind them
+  uint64_t end_ SKEP_GUARDED_BY(mutex_) = 0;     // position behind them
   std::vector<Held> floors_ SKEP_GUARDED_BY(mutex_);
   std::vector<Floor> free_floors_ SKEP_GUARDED_BY(mutex_);
+  // Changed under writing_ and mutex_, so either is enough to read it.
   std::vector<std::unique_ptr<Keyspace>> keyspaces_;
-  Status failure_;                        // of a write or sync
+  Status failure_;                        // of a write or sync; likewise
   Status space_ SKEP_GUARDED_BY(mutex_);  // why there is no next segment
   uint64_t drop_before_ SKEP_GUARDED_BY(mutex_) = 0;
-  uint64_t entered_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // that those who have not left may append
+  uint64_t entered_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // by batches that have not left
   LogFiles::Room room_ SKEP_GUARDED_BY(mutex_);
 
-  // Taken before writing_. Who holds it syncs, or mends.
+  // Held by a thread that syncs or mends. Taken before writing_.
   TimedMutex syncing_;
-  uint64_t recent_sync_ns_ SKEP_GUARDED_BY(syncing_) = 0;  // a moving average; guarded by syncing_
+  uint64_t recent_sync_ns_ SKEP_GUARDED_BY(syncing_) = 0;  // a moving average
   std::atomic<bool> sync_is_brief_{true};                  // relaxed: a hint
 
-  // Taken before mutex_. Who holds it writes; guards what follows.
+  // Held by a thread that writes. Taken before mutex_.
   Mutex writing_;
   std::vector<Chunk> kept_ SKEP_GUARDED_BY(writing_);  // not synced, or not even written
   size_t kept_bytes_ SKEP_GUARDED_BY(writing_) = 0;
   bool has_failed_ SKEP_GUARDED_BY(writing_) = false;
   bool has_ended_ SKEP_GUARDED_BY(writing_) = false;
 
-  // Taken before mutex_, and after the two above. Who holds it takes space from the disk or
-  // drops segments.
+  // Held by a thread that takes space from the disk or drops segments. Taken before mutex_, and
+  // after syncing_ and writing_.
   TimedMutex preparing_;
   std::function<void()> news_hook_;
 
-  // Set before what it asks for is looked at: Publish().
+  // Records are to be written, or synced. A thread that works clears the flag before it looks for
+  // the records.
   std::atomic<bool> wanted_{false};
   std::atomic<bool> wants_sync_{false};
 
@@ -312,12 +325,14 @@ class Log {
   std::atomic<uint64_t> unsynced_ms_max_{2'000};  // relaxed: an option
   std::atomic<uint64_t> policy_since_ms_{0};      // relaxed: as these two are compared with now
   std::atomic<uint64_t> sync_since_ms_{0};        // relaxed; 0: none is under way
-  bool drops_on_ = false;                         // Step's: it has left some to the next one
-  uint64_t next_mend_ms_ = 0;                     // Step's
-  uint64_t next_check_ms_ = 0;                    // Step's
-  Status checked_;                                // Step's
 
-  Mutex thread_mutex_;  // guards what follows
+  // Owner: the thread that calls Step().
+  bool drops_on_ = false;  // the last step has left segments to the next one
+  uint64_t next_mend_ms_ = 0;
+  uint64_t next_check_ms_ = 0;
+  Status checked_;
+
+  Mutex thread_mutex_;
   ConditionVariable wake_;
   bool is_woken_ SKEP_GUARDED_BY(thread_mutex_) = false;
   bool is_stopping_ SKEP_GUARDED_BY(thread_mutex_) = false;

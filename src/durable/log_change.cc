@@ -8,7 +8,7 @@ namespace {
 
 using Kind = LogChange::Kind;
 
-constexpr char kPlain = '\xff';  // in the place of an element
+constexpr char kPlain = '\xff';  // stands where the element would
 
 }  // namespace
 
@@ -90,7 +90,7 @@ Result<std::optional<LogChange>> ChangeDecoder::NextOfAny() {
   return change;
 }
 
-// What comes behind the key. False: it is not there, or there is no such kind.
+// Reads the fields behind the key. False: they are not all there, or there is no such kind.
 bool ChangeDecoder::ReadFields(LogChange& change) {
   switch (change.kind) {
     case Kind::kPutUntil:

@@ -1,4 +1,4 @@
-// log_change.h: what a write has made of a keyspace, as the log has it.
+// log_change.h: the change that a write has made to a keyspace, as the log has it.
 //
 // A batch that has changed something is one record of the log. Its payload:
 //
@@ -71,22 +71,23 @@ class ChangeEncoder {
   const Version base_;
 };
 
-// Reads it. Views are of the payload.
+// Reads the payload of one batch. The changes are views of it.
 class ChangeDecoder {
  public:
-  // kCorrupt, with the offset in the payload: it is not one, or of a newer format.
+  //   kCorrupt  this is not the payload of a batch, or is of a newer format; `detail` is the offset
+  //             in it
   static Result<ChangeDecoder> Open(std::string_view payload);
 
   uint32_t keyspace() const { return keyspace_; }
   uint64_t now_ms() const { return now_ms_; }
   // The next change; nothing at the end.
-  //   kCorrupt          as above
+  //   kCorrupt          as Open()
   //   kInvalidArgument  a function that is not registered: missing_function() is its name
   Result<std::optional<LogChange>> Next();
   const std::string& missing_function() const { return missing_function_; }
-  // The same, but a function may be one that is not registered: the change has none then.
+  // The next change, as Next(); but where a function is not registered the change has none.
   Result<std::optional<LogChange>> NextOfAny();
-  // Of the last kApply: its function, and of what elements; nothing if it is a plain one.
+  // The name of the function of the last kApply, and its elements; nothing if it is a plain one.
   std::string_view function_name() const { return function_name_; }
   std::optional<Element> function_element() const { return function_element_; }
 

@@ -53,7 +53,7 @@ class RandomChanges {
  public:
   explicit RandomChanges(unsigned seed) : rng_(seed) {}
 
-  // With fields only where the kind has them.
+  // A random change, with the fields that its kind has.
   LogChange Next(Version base) {
     LogChange change{
         .kind = kKinds[rng_() % std::size(kKinds)], .version = base + Number(), .key = Bytes()};
@@ -84,7 +84,7 @@ class RandomChanges {
     return change;
   }
 
-  // Of any number of bits.
+  // A random number of a random length.
   uint64_t Number() { return rng_() >> (rng_() % 64); }
   std::string_view Bytes() {
     std::string& bytes = bytes_.emplace_back(rng_() % 8 == 0 ? rng_() % 400 : rng_() % 8, '\0');

@@ -56,8 +56,8 @@ class Checker {
     return {};
   }
 
-  // Where the next segment begins a segment of its epoch has ended. One of an older epoch, as all
-  // are in version 1, may go on there: that was never synced.
+  // Checks that each segment has ended where the next one of its epoch begins. A segment of an
+  // older epoch, as all are in version 1, may go on there: those records were never synced.
   Status CheckEnds() {
     const auto& segments = reader_.segments();
     for (size_t i = 0; i + 1 < segments.size(); ++i) {
@@ -74,7 +74,7 @@ class Checker {
     return {};
   }
 
-  // The last one that begins at the position or before.
+  // The last segment that begins at the position or before.
   SegmentCheck& SegmentAt(uint64_t position) {
     auto at = std::ranges::upper_bound(found_.segments, position, {}, &SegmentCheck::begin);
     return at == found_.segments.begin() ? *at : *--at;

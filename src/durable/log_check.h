@@ -1,4 +1,4 @@
-// log_check.h: what is in the log, and whether it is sound, without an engine.
+// log_check.h: checks whether the log is sound, and counts what it has, without an engine.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ using ChangeVisit = std::function<void(const LoggedChange&)>;
 struct KeyspaceInLog {
   uint64_t changes = 0;
   Version highest = 0;
-  Version complete = 0;  // 0: nothing says so
+  Version complete = 0;  // 0: no record says so
 };
 
 struct SegmentCheck {
@@ -38,8 +38,8 @@ struct SegmentCheck {
   std::string file;
   uint64_t begin = 0;       // position of its first record
   uint64_t epoch = 0;       // 0: of version 1
-  uint64_t end = 0;         // behind the last one
-  uint64_t file_bytes = 0;  // with what lies behind that
+  uint64_t end = 0;         // position behind its last record
+  uint64_t file_bytes = 0;  // with the bytes behind the last record
   uint64_t records = 0;
   uint64_t batches = 0;  // records of changes; the others by type:
   uint64_t progresses = 0;
@@ -47,7 +47,7 @@ struct SegmentCheck {
   uint64_t ends = 0;
   std::array<uint64_t, kKinds> changes = {};  // by LogChange::Kind
   std::map<uint32_t, KeyspaceInLog> keyspaces;
-  uint64_t synced_position = 0;  // the highest that it names
+  uint64_t synced_position = 0;  // the highest that a record names
 
   uint64_t all_changes() const;
 };
@@ -65,22 +65,22 @@ struct LogCheck {
   std::string torn_file;    // bytes of an incomplete record are at the end
   uint64_t torn_offset = 0;
   std::vector<Damage> damage;      // from `needed` on
-  std::vector<Damage> not_needed;  // damage before
+  std::vector<Damage> not_needed;  // damage before `needed`
 };
 
-// Reads all of the log of a directory, from its first segment on, and sees to it that the segments
-// of one epoch do not overlap (log.h, D2). `needed`: the position from which
-// on a recovery needs it. `visit` may be empty. Damage is passed over.
-//   kIo            on an error *file is what could not be read
+// Reads all of the log of a directory, from its first segment on, and checks that the segments of
+// one epoch do not overlap (log.h, D2). Damage is reported and passed over. `needed`: the position
+// from which on a recovery needs the log. `visit` may be empty.
+//   kIo            *file is the file that could not be read
 //   kNotSupported  the log is of a newer format, which is the detail
 // Memory: the largest record, and 8 bytes for each change that is not complete.
 Result<LogCheck> CheckLog(FileSystem& files, const std::string& directory, uint64_t needed,
                           const ChangeVisit& visit, std::string* file);
-// The same of one segment by itself. What lies behind its last record may be of an older segment.
-//   kCorrupt  where in the log it lies is not known
+// Checks one segment by itself. The bytes behind its last record may be of an older segment.
+//   kCorrupt  neither its name nor a record says where in the log the segment lies
 Result<LogCheck> CheckSegment(FileSystem& files, const std::string& path, const ChangeVisit& visit);
 
-// "put", "put until", ...
+// The name of a kind for people: "put", "put until", ...
 std::string_view NameOf(LogChange::Kind kind);
 
 }  // namespace skep::durable

@@ -19,7 +19,7 @@ constexpr size_t kStepInZeroes = 101;          // behind all that was written
 constexpr size_t kEndBytes = 100;              // of what a log ends with, at most
 constexpr uint64_t kFar = 4'000'000'000'000;
 
-// One batch of each kind of change, and of some that make several.
+// Batches: one for each kind of change, and some with several changes.
 std::vector<std::function<void(Batch&)>> AllChanges() {
   return {
       [](Batch& b) { b.Put("a", "1"), b.Put("b", "2"), b.Put("c", std::string_view("\0\xff", 2)); },
@@ -47,12 +47,12 @@ std::vector<std::function<void(Batch&)>> AllChanges() {
   };
 }
 
-// What a store went through. The state of number i was there when i batches were executed.
+// The states of a store over time. The i-th one was there when i batches were executed.
 struct History {
   Image image;
   std::vector<std::vector<State>> states;
-  std::vector<uint64_t> ends;  // in the log, of what makes each state
-  uint64_t synced = 0;         // the log itself says that it was, up to there
+  std::vector<uint64_t> ends;  // position in the log behind the records of each state
+  uint64_t synced = 0;         // position up to which the log says that it was synced
 };
 
 History MakeHistory(bool is_closed) {
@@ -77,7 +77,7 @@ History MakeHistory(bool is_closed) {
   const auto changes = AllChanges();
   for (size_t i = 0; i + 1 < changes.size(); ++i) execute(changes[i]);
   sync();
-  EXPECT_TRUE(store.persistence().Save().ok());
+  EXPECT_TRUE(store.persistence().saver().Save().ok());
   for (const auto& fill : changes) execute(fill), sync();
   history.synced = store.log().statistics().synced_position;
   for (const char* const key : {"k", "l", "m"}) execute([&](Batch& b) { b.Put(key, "late"); });
@@ -89,7 +89,7 @@ History MakeHistory(bool is_closed) {
   return history;
 }
 
-// What became of the damage.
+// Counts the outcomes of damage.
 struct Fates {
   int harmless = 0, reported = 0, cut = 0;
 };
@@ -136,7 +136,7 @@ class Damage {
     }
   }
 
-  // What is written afterwards is there at the next start, together with what was recovered.
+  // Checks that later writes are there at the next start, beside the recovered pairs.
   static void CheckGoesOn(TestStore& store) {
     const Version before = store.engine(0).Latest();
     Batch batch;
@@ -201,7 +201,7 @@ TEST_P(LogDamage, EveryByteTurned) {
   }
   Tell("turned", damage.fates);
   EXPECT_GT(damage.fates.reported, 0);
-  // One that was closed has no end that may be torn.
+  // The log of a store that was closed has no end that may be torn.
   EXPECT_EQ(damage.fates.cut > 0, !GetParam());
 }
 

@@ -10,12 +10,12 @@
 namespace skep::durable {
 namespace {
 
-// The next segment's, before it is begun.
+// Bytes of zeroes that the next segment has before it becomes the current one.
 constexpr uint64_t kFilledAtFirst = uint64_t{1} << 20;
-// A write keeps others out of the file.
+// Zeroes are written in pieces of so many bytes, as a write keeps other writes out of the file.
 constexpr uint64_t kPiece = uint64_t{32} << 10;
 
-// Not more than kFilledAtFirst.
+// So many zeroes, but not more than kFilledAtFirst.
 std::string_view Zeroes(uint64_t count) {
   static const std::string zeroes(kFilledAtFirst, '\0');
   return std::string_view(zeroes).substr(0, count);
@@ -35,15 +35,15 @@ Status LogFiles::Begin(uint64_t position, std::string_view bytes) {
     unsynced_.clear();
     current_.file = nullptr;
   }
-  // What has failed is done again under the same name, which may be there: so what is left of it is
-  // replaced, and attempts do not fill the disk.
+  // An attempt after a failed one uses the same name, which may be there already: so it replaces
+  // the segment of the failed one, and attempts do not fill the disk.
   if (failed_begin_ != position) ++*epoch_;
   failed_begin_ = position;
   if (const Status s = TakeNext(position, position + bytes.size()); !s.ok()) return s;
   if (const auto synced = Sync(); !synced) return synced.error();
   failed_begin_.reset();
   has_superseded_ = true;
-  static_cast<void>(DropBefore(0, SIZE_MAX));  // else a later call does
+  static_cast<void>(DropBefore(0, SIZE_MAX));  // if it fails a later call does it
   return {};
 }
 
@@ -59,26 +59,31 @@ Status LogFiles::FindEpoch() {
   return {};
 }
 
-// Makes the next segment, with these bytes, and syncs them.
-// What is kept free is free for this, too: nothing is let in before it has succeeded.
+// Makes the next segment, with these bytes, and syncs them. It may take the space that is kept free
+// for a snapshot: no batch is let in before it has succeeded.
 Status LogFiles::WriteNext(std::string_view bytes) {
   if (!is_prepared()) {
     if (const Status s = MakeNext(segment_bytes_, false); !s.ok()) return s;
   }
-  Status s = next_->WriteAt(0, bytes);
-  if (s.ok()) s = next_->Sync();
+  std::shared_ptr<File> next;
+  {
+    const MutexLock lock(mutex_);
+    next = next_;
+  }
+  Status s = next->WriteAt(0, bytes);
+  if (s.ok()) s = next->Sync();
   if (!s.ok()) LeaveNext();
   return s;
 }
 
-// What is in the next segment is not known any more: another one is made.
+// Gives the next segment up, as its contents are not known any more: another one will be made.
 void LogFiles::LeaveNext() {
   const MutexLock lock(mutex_);
   next_ = nullptr;
   next_bytes_ = 0;
 }
 
-// It becomes the current one, and begins at `begin`.
+// The next segment becomes the current one, which begins at `begin` and is written at `position`.
 Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
   const std::string name = PathOf(SegmentName({.begin = begin, .epoch = *epoch_}));
   {
@@ -86,12 +91,12 @@ Status LogFiles::TakeNext(uint64_t begin, uint64_t position) {
     unsynced_.reserve(unsynced_.size() + 1);  // nothing behind the renaming may fail
   }
   if (const Status s = files_.Rename(NextPath(), name); !s.ok()) {
-    LeaveNext();  // it may have got the name
+    LeaveNext();  // it may have the new name nevertheless
     return s;
   }
   const MutexLock lock(mutex_);
   if (current_.file != nullptr) unsynced_.push_back(current_.file);
-  const uint64_t filled = begin + std::min(kFilledAtFirst, segment_bytes_);  // by Prepare()
+  const uint64_t filled = begin + std::min(kFilledAtFirst, segment_bytes_);  // zeroes
   current_ = {.file = std::exchange(next_, nullptr),
               .begin = begin,
               .bytes = std::exchange(next_bytes_, 0),
@@ -126,16 +131,17 @@ void LogFiles::FillAhead() {
 }
 
 Status LogFiles::Write(std::string_view bytes) {
-  uint64_t end = 0;
+  uint64_t position = 0;
+  bool is_full = false;
   {
     const MutexLock lock(mutex_);
-    end = current_.end();
+    position = position_;
+    is_full = position > current_.begin && position + bytes.size() > current_.end();
   }
-  const bool is_full = position_ > current_.begin && position_ + bytes.size() > end;
-  // Without a next one the segment grows, and also if the directory is gone, so that what was begun
-  // ends.
+  // Without a next segment, or if the directory is gone, the current one grows, so that batches
+  // that have begun can be logged.
   if (is_full && is_prepared()) {
-    const Status s = TakeNext(position_, position_);
+    const Status s = TakeNext(position, position);
     if (!s.ok() && s.detail() != ENOENT) return s;
     const MutexLock lock(mutex_);
     lost_ = s;
@@ -146,7 +152,14 @@ Status LogFiles::Write(std::string_view bytes) {
 }
 
 Status LogFiles::WriteAtEnd(std::string_view bytes) {
-  if (const Status s = current_.file->WriteAt(position_ - current_.begin, bytes); !s.ok()) return s;
+  std::shared_ptr<File> file;
+  uint64_t offset = 0;
+  {
+    const MutexLock lock(mutex_);
+    file = current_.file;
+    offset = position_ - current_.begin;
+  }
+  if (const Status s = file->WriteAt(offset, bytes); !s.ok()) return s;
   const MutexLock lock(mutex_);
   position_ += bytes.size();
   current_.filled = std::max(current_.filled, position_);
@@ -172,7 +185,7 @@ Result<uint64_t> LogFiles::Sync() {
   if (names) {
     if (const Status s = files_.SyncDirectory(directory_); !s.ok()) return Fail(s);
   }
-  // The one that was current may have been written to since, and have ended: it stays then.
+  // A segment that was current may have ended since, with more bytes: it stays in the list.
   const MutexLock lock(mutex_);
   unsynced_.erase(unsynced_.begin(), unsynced_.begin() + ended);
   return position;
@@ -183,7 +196,7 @@ bool LogFiles::is_prepared() const {
   return next_ != nullptr;
 }
 
-// Whether so many bytes can be taken.
+// Whether so many bytes can be taken without touching the space that is kept free.
 Status LogFiles::LeavesFree(uint64_t bytes) {
   const uint64_t kept_free = kept_free_.load(std::memory_order_relaxed);
   if (kept_free == 0 || bytes == 0) return {};
@@ -209,7 +222,8 @@ Status LogFiles::Prepare(uint64_t bytes) {
   s = next->Allocate(wanted);
   const MutexLock lock(mutex_);
   if (!s.ok()) {
-    // What it has taken all the same is missed elsewhere. The writer may have taken the segment.
+    // Space that was taken in part is given back, unless the writer has taken the segment
+    // meanwhile.
     if (next_ == next) static_cast<void>(next->Truncate(has));
     return s;
   }
@@ -226,7 +240,7 @@ Status LogFiles::MakeNext(uint64_t wanted, bool leaves_free) {
   if (s.ok()) s = (*file)->WriteAt(0, Zeroes(segment_bytes_));
   if (s.ok()) s = (*file)->Sync();
   if (!s.ok()) {
-    static_cast<void>(files_.Remove(NextPath()));  // what it has taken is missed elsewhere
+    static_cast<void>(files_.Remove(NextPath()));  // gives back space that was taken in part
     return s;
   }
   const MutexLock lock(mutex_);
@@ -252,13 +266,13 @@ Status LogFiles::Check() {
   }
   const auto file = files_.Open(path, FileSystem::Mode::kRead);
   const MutexLock lock(mutex_);
-  // If the current one is there only the next one was gone, and another one can be made.
+  // If the current segment is there only the next one was gone, and another one can be made.
   if (file) lost_ = {};
   if (!lost_.ok()) return lost_;
   return file ? Status() : file.error();
 }
 
-// A segment ends where the next one begins.
+// The segments of the chain before the position: a segment ends where the next one begins.
 std::vector<SegmentId> LogFiles::WithoutAnythingFrom(uint64_t position,
                                                      const std::vector<SegmentId>& chain) {
   std::vector<SegmentId> segments;
@@ -283,8 +297,8 @@ Result<bool> LogFiles::DropBefore(uint64_t position, size_t segments_max) {
   return is_all;
 }
 
-// The name that a Begin() has left may not be synced: before it is, what it supersedes counts. Here
-// it is synced before the first removal, and nothing that it supersedes is removed.
+// The name of a segment that Begin() has made may not be synced, and until it is, the segments that
+// it supersedes count. Here it is synced before the first removal, and none of those is removed.
 bool LogFiles::DropChainBefore(uint64_t position) {
   const auto found = ListStoreFiles(files_, directory_);
   if (!found) return false;

@@ -26,7 +26,7 @@ class LogFilesTest : public testing::Test {
     EXPECT_TRUE(disk_.CreateDirectory(kTestDirectory).ok());
   }
 
-  // So many bytes that say where in the log they are.
+  // So many bytes, each of which follows from its position in the log.
   std::string Bytes(size_t count) {
     std::string bytes(count, '\0');
     for (size_t i = 0; i < count; ++i) bytes[i] = ByteAt(files_.position() + i);

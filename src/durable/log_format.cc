@@ -61,11 +61,12 @@ std::optional<SegmentId> ReadSegmentName(std::string_view name) {
   if (error == std::errc() && at != end && *at == '-') {
     at = std::from_chars(at + 1, end, segment.epoch, 16).ptr;
   }
-  if (SegmentName(segment) != name) return std::nullopt;  // there is but one for it
+  if (SegmentName(segment) != name) return std::nullopt;  // another spelling of the numbers
   return segment;
 }
 
-// In the order of epochs each takes the place of those before it that begin there or behind.
+// In the order of epochs, each segment supersedes the earlier ones that begin where it does or
+// behind.
 std::vector<SegmentId> TakeSuperseded(std::vector<SegmentId>& segments) {
   std::ranges::sort(segments, {}, [](const SegmentId& s) { return std::pair(s.epoch, s.begin); });
   std::vector<SegmentId> superseded;

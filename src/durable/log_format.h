@@ -8,14 +8,14 @@
 //
 // The epoch rises each time that the log is begun anew: at a start, and after a failure. A segment
 // is superseded by one of a higher epoch that begins where it begins or before: no reader takes it
-// (here the second one). The others are the chain: of ascending positions, and each is valid up to
-// where the next one begins. So one new name replaces the end of the log.
+// (above, the second one). The other segments are the chain: their positions ascend, and each is
+// valid up to where the next one begins. So one new name replaces the end of the log.
 //
-// A segment is empty, which is synced, before it gets its name: behind its last record there are
-// zeroes, or what is left of records that were not synced.
+// A segment is empty, and synced, before it gets its name: behind its last record there are zeroes,
+// or the remains of records that were not synced.
 //
-// In version 1 names had no epoch, which counts as epoch 0, and a segment could be one that was
-// used again: behind its last record there could be old records, of other positions.
+// In version 1 names had no epoch, which counts as epoch 0, and the file of a segment could be used
+// again: behind its last record there could be old records, of other positions.
 //
 //   record                                     all numbers little-endian
 //   +------------+-------------+--------------+----------+---------------------------+
@@ -68,12 +68,12 @@ struct RecordHeader {
 
 // Writes kRecordHeaderBytes to `to`.
 void WriteHeader(const RecordHeader& header, char* to);
-// The position that the bytes of a header say; they may be anything.
+// The position in the bytes of a header, which are not checked.
 uint64_t PositionIn(const char* header);
-// Nothing if it is not the header of a record at this position.
+// Reads a header; nothing if it is not that of a record at this position.
 std::optional<RecordHeader> ReadHeader(const char* from, uint64_t position);
 
-// What the name of a segment says.
+// The contents of a segment's name.
 struct SegmentId {
   uint64_t begin = 0;  // the position of its first record
   uint64_t epoch = 0;
@@ -81,16 +81,17 @@ struct SegmentId {
   bool operator==(const SegmentId&) const = default;
 };
 std::string SegmentName(const SegmentId& segment);
-// The same of version 1.
+// The name that a segment has in version 1.
 inline std::string SegmentName(uint64_t begin) { return SegmentName({.begin = begin}); }
-// Nothing if it is not the name of a segment.
+// Reads a name; nothing if it is not that of a segment.
 std::optional<SegmentId> ReadSegmentName(std::string_view name);
 inline std::optional<uint64_t> PositionOfSegment(std::string_view name) {
   const auto segment = ReadSegmentName(name);
   return segment ? std::optional(segment->begin) : std::nullopt;
 }
 
-// Takes the segments that others supersede out of `segments`, returns them, and sorts the rest.
+// Takes the superseded segments out of `segments`, which are the chain then, and sorts these by
+// position. Returns the superseded ones.
 std::vector<SegmentId> TakeSuperseded(std::vector<SegmentId>& segments);
 
 }  // namespace skep::durable

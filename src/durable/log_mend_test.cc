@@ -65,7 +65,7 @@ class LogMendTest : public testing::TestWithParam<LogSync> {
     for (int i = 0; i < 5; ++i) Step();
     ASSERT_TRUE(store_->log().admits());
   }
-  // Until the log has a second segment, which nothing of is synced.
+  // Writes until the log has a second segment, of which nothing is synced.
   void FillASegment() {
     Step();
     const uint64_t begin = store_->log().statistics().position;
@@ -129,7 +129,7 @@ TEST_P(LogMendTest, ASyncFailsAfterARotation) {
   CheckAfterAKill();
 }
 
-// Goal: the same of a write; of each that comes.
+// Goal: after any write that fails the log goes on in a new segment.
 TEST_P(LogMendTest, AWriteFails) {
   for (uint64_t successes = 0; successes < 40; successes += 3) {
     FillASegment();
@@ -150,7 +150,7 @@ TEST_P(LogMendTest, ASnapshotAfterAFailure) {
   FailASync();
   Settle();
   PutMany(3, 400);
-  ASSERT_TRUE(store_->persistence().Save().ok());
+  ASSERT_TRUE(store_->persistence().saver().Save().ok());
   Step();
   PutMany(3, 400);
   Sync();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-// How many zeroes there are in front. Most of a segment behind the end of the log is zeroes.
+// Counts the zeroes in front. Most of a segment behind the end of the log is zeroes.
 size_t CountZeroes(std::string_view bytes) {
   size_t count = 0;
   for (uint64_t word = 0; count + sizeof(word) <= bytes.size(); count += sizeof(word)) {
@@ -133,7 +133,7 @@ Status LogReader::OpenSegment(size_t number) {
   return {};
 }
 
-// Of the open file, to bytes_. False: it has not so many.
+// Reads bytes of the open file to bytes_. False: the file has not so many.
 Result<bool> LogReader::Read(uint64_t offset, size_t bytes) {
   if (offset > file_bytes_ || bytes > file_bytes_ - offset) return false;
   const bool is_there =
@@ -153,7 +153,7 @@ Result<bool> LogReader::Read(uint64_t offset, size_t bytes) {
   return true;
 }
 
-// Of the open segment; bytes_ is its payload. False: there is none.
+// Reads a record of the open segment, whose payload is in bytes_ then. False: there is none.
 Result<bool> LogReader::ReadRecord(uint64_t offset) {
   const auto has_header = Read(offset, kRecordHeaderBytes);
   if (!has_header || !*has_header) return has_header;
@@ -191,8 +191,8 @@ Result<std::optional<LogRecord>> LogReader::Next() {
   return std::nullopt;
 }
 
-// Where in the open segment, from the offset on, a header with the right position may be. Few other
-// bytes look so.
+// Finds the offset in the open segment, at this one or behind it, at which a header with the right
+// position may be. Few other bytes look like one.
 Result<std::optional<uint64_t>> LogReader::FindPosition(uint64_t offset, uint64_t end) {
   const uint64_t begin = segments_[open_segment_].begin;
   while (offset + kRecordHeaderBytes <= end) {
@@ -204,7 +204,8 @@ Result<std::optional<uint64_t>> LogReader::FindPosition(uint64_t offset, uint64_
       const char* const header = buffer_.data() + (offset - buffer_offset_);
       const uint64_t position = PositionIn(header);
       if (position == begin + offset) return offset;
-      // The position ends a header: nor is there one as long as the zeroes fill another.
+      // A header ends with its position. So where there are zeroes no header begins until they are
+      // too few for a position.
       const char* const last = header + kRecordHeaderBytes - sizeof(position);
       const char* const end_of_buffer = buffer_.data() + (buffer_end - buffer_offset_);
       offset += position != 0 ? 1 : CountZeroes({last, end_of_buffer}) + 1 - sizeof(position);
@@ -213,7 +214,8 @@ Result<std::optional<uint64_t>> LogReader::FindPosition(uint64_t offset, uint64_
   return std::nullopt;
 }
 
-// The next good record of a segment or of those behind it, from the offset on: its offset.
+// Finds the offset of the next good record of a segment, from the offset on, or of the segments
+// behind it.
 Result<std::optional<uint64_t>> LogReader::FindRecord(size_t* segment, uint64_t offset) {
   for (; *segment < segments_.size(); ++*segment, offset = 0) {
     if (const Status s = OpenSegment(*segment); !s.ok()) return Fail(s);
@@ -232,8 +234,8 @@ Result<std::optional<uint64_t>> LogReader::FindRecord(size_t* segment, uint64_t 
   return std::nullopt;
 }
 
-// Whether a record behind position_ says that what is there was synced. If not, good records there
-// are torn off.
+// Whether a record behind position_ says that the bytes at position_ were synced. If none does, the
+// good records there are cut off.
 Result<bool> LogReader::WasSynced() {
   size_t segment = segment_;
   uint64_t offset = position_ - segments_[segment_].begin + 1;
@@ -245,7 +247,7 @@ Result<bool> LogReader::WasSynced() {
     has_more = true;
     const auto progress = ReadProgress(bytes_);
     if (progress && progress->synced_position > position_) return true;
-    // Only a store that was closed has an end.
+    // Only the log of a store that was closed has an end record.
     if (bytes_[0] == static_cast<char>(RecordType::kEnd)) return true;
     offset = **found + kRecordHeaderBytes + bytes_.size();
   }
@@ -254,8 +256,9 @@ Result<bool> LogReader::WasSynced() {
   return false;
 }
 
-// Whether the open segment has anything from the offset on but zeroes and, in version 1, what an
-// older use of it has left. That has, somewhere, the header of a record of an older position.
+// Whether the open segment has anything from the offset on but zeroes and, in version 1, the
+// remains of an older use of the file. Those have, somewhere, the header of a record of an older
+// position.
 Result<bool> LogReader::HasTornRecord(uint64_t offset) {
   const Segment& in = segments_[open_segment_];
   const uint64_t end = std::min(file_bytes_, in.end - in.begin);
@@ -267,7 +270,7 @@ Result<bool> LogReader::HasTornRecord(uint64_t offset) {
     const auto is_there = Read(at, std::min<uint64_t>(kRecordHeaderBytes, end - at));
     if (!is_there || !*is_there) return is_there;
     if (bytes_[0] == '\0') {
-      // Of old headers one in 256 is overlooked.
+      // An old header that begins with a zero, one in 256, is overlooked.
       at += CountZeroes(std::string_view(buffer_).substr(at - buffer_offset_));
       continue;
     }

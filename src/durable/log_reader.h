@@ -16,13 +16,13 @@ namespace skep::durable {
 struct LogRecord {
   uint64_t position = 0;
   RecordType type = RecordType::kChanges;
-  std::string_view payload;  // with its type; valid until the next call
+  std::string_view payload;  // begins with its type; valid until the next call
 };
 
-// The record as the log has it.
+// Appends a record to `to`, as the log has it.
 void AppendRecord(std::string& to, uint64_t position, std::string_view payload);
 
-// What a progress record says.
+// The contents of a progress record.
 struct Progress {
   uint64_t synced_position = 0;
   struct Complete {
@@ -31,7 +31,7 @@ struct Progress {
   };
   std::vector<Complete> complete;
 };
-// Nothing if the payload is not one.
+// Reads a payload; nothing if it is not that of a progress record.
 std::optional<Progress> ReadProgress(std::string_view payload);
 
 // Thread safety: one owner.
@@ -39,21 +39,21 @@ class LogReader {
  public:
   struct Segment {
     uint64_t begin = 0;
-    uint64_t end = UINT64_MAX;  // where the next one begins
+    uint64_t end = UINT64_MAX;  // where the next segment begins
     uint64_t epoch = 0;
     std::string path;
   };
 
-  // Reads from the position on, in the chain of segments (log_format.h). Without a segment that is
-  // the end of the log.
+  // Reads from the position on, in the chain of segments (log_format.h). If there is no segment,
+  // the position is the end of the log.
   //   kIo
   //   kCorrupt  the log has no segment with the position
   static Result<std::unique_ptr<LogReader>> Open(FileSystem& files, const std::string& directory,
                                                  uint64_t position);
-  // Reads one segment, from its first record on, as if there were no others. Where in the log it
-  // lies is what its name says, or, if it has been given another, its first record.
+  // Reads one segment, from its first record on, as if there were no others. Its position in the
+  // log is in its name or, if it has been given another name, in its first record.
   //   kIo
-  //   kCorrupt  neither says it
+  //   kCorrupt  neither has it
   static Result<std::unique_ptr<LogReader>> OpenSegmentFile(FileSystem& files,
                                                             const std::string& path);
 
@@ -66,23 +66,24 @@ class LogReader {
   //   kIo
   //   kCorrupt  a record that was once synced is bad; `detail` is its offset in file()
   Result<std::optional<LogRecord>> Next();
-  // Behind the last good record.
+  // The position behind the last good record.
   uint64_t position() const { return position_; }
-  // Of what was read last, or could not be.
+  // The file that was read last, or could not be read.
   const std::string& file() const { return path_; }
-  // Of position() in file(). There is a segment.
+  // The offset of position() in file(). Required: there is a segment.
   uint64_t offset() const { return position_ - segments_[segment_].begin; }
-  // At the end: whether records, or bytes of one that was not completed, follow; they are cut off.
+  // At the end of the log: whether records that were not synced, or bytes of an incomplete one,
+  // follow. They are cut off.
   bool is_torn() const { return is_torn_; }
-  // Ascending.
+  // The chain, ascending.
   const std::vector<Segment>& segments() const { return segments_; }
 
-  // The bytes of a good record that a segment has where the next one begins: 0 if it has none
-  // there, or is the last. What was read last is not valid any more.
+  // The size of the good record that a segment has where the next one begins: 0 if it has none
+  // there, or is the last. Views of the last record are not valid any more.
   //   kIo
   Result<uint64_t> BytesBehindEnd(size_t segment);
 
-  // Goes on behind damage: to the next good record. Returns how many bytes of the log were left
+  // Goes on behind damage, at the next good record. Returns how many bytes of the log were left
   // out; nothing if there is no other record.
   Result<std::optional<uint64_t>> Skip();
 
@@ -107,8 +108,8 @@ class LogReader {
   std::string path_;
   uint64_t file_bytes_ = 0;
   std::string buffer_;          // bytes of the open file
-  uint64_t buffer_offset_ = 0;  // of its first one
-  std::string_view bytes_;      // that were read last
+  uint64_t buffer_offset_ = 0;  // of its first byte in the file
+  std::string_view bytes_;      // the ones that were read last
   bool is_torn_ = false;
 };
 

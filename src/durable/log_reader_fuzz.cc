@@ -127,7 +127,7 @@ class Check {
     SKEP_CHECK(image.contains(name) && status.detail() <= image.at(name).size());
   }
 
-  // What an engine may say of changes that nobody made.
+  // Whether an engine may refuse changes that no store has made with this status.
   static bool IsExpected(const Status& s) {
     return s.ok() || s.code() == Code::kInvalidArgument || s.code() == Code::kTooLarge ||
            s.code() == Code::kOutOfMemory;

@@ -41,7 +41,7 @@ class Segment {
   std::string bytes_;
 };
 
-// What a reader makes of segments.
+// Reads segments, and collects the records.
 class Reading {
  public:
   explicit Reading(const Image& image, uint64_t from = 0) : disk_(1, trace_) {
@@ -55,7 +55,7 @@ class Reading {
     ReadOn();
   }
 
-  // To the end, or to damage.
+  // Reads on to the end, or to damage.
   void ReadOn() {
     while (true) {
       const auto record = reader_->Next();

@@ -1,4 +1,4 @@
-// Who syncs: those who want it, or the log's own step.
+// Syncs by the thread that wants one, and by the log's own step.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -40,7 +40,8 @@ class LogSyncTest : public testing::Test {
   TestStore store_{{}, LogSync::kAlways, kTestSegmentBytes};
 };
 
-// Goal: who wants a sync here has it when the call returns; a gate that waits for it is open, too.
+// Goal: WantSync() with `here` has synced when it returns, and the gate that waits for the sync is
+// released.
 TEST_F(LogSyncTest, Here) {
   EXPECT_TRUE(engine().syncs_to_release());
   const Version ticket = Put();
@@ -101,7 +102,7 @@ TEST_F(LogSyncTest, Fails) {
   }
 }
 
-// Goal: who finds another's sync under way does not wait for a disk that hangs.
+// Goal: a thread that finds another one's sync under way does not wait for a disk that hangs.
 TEST_F(LogSyncTest, AnotherHangs) {
   const Version ticket = Put();
   Version late = 0;
@@ -192,7 +193,7 @@ TEST_F(SyncEverySecondTest, ADiskThatHangs) {
   };
   store_.disk().set_options({.short_reads_ppm = 0, .during_sync = meanwhile});
   log().Step();
-  // What was written after the sync began is old by now.
+  // The bytes that were written after the sync began are old by now.
   EXPECT_FALSE(log().admits());
   log().Step();
   EXPECT_TRUE(log().admits());
@@ -217,7 +218,7 @@ TEST_F(SyncEverySecondTest, NoBound) {
 // that has all of it to do; what there is when it syncs.
 TEST_F(SyncEverySecondTest, ComesFirst) {
   ASSERT_TRUE(Put(kTestSegmentBytes / 2).ok());
-  ASSERT_TRUE(store_.persistence().Save().ok());
+  ASSERT_TRUE(store_.persistence().saver().Save().ok());
   ASSERT_TRUE(Put(kTestSegmentBytes / 2).ok());
   const Image before = TakeImage(store_.disk());
   ASSERT_FALSE(before.contains("log-next.tmp"));

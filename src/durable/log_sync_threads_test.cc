@@ -7,25 +7,17 @@
 #include <vector>
 
 #include "base/temporary_directory_test.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 
 namespace skep::durable {
 namespace {
 
-struct OpenStore {
-  explicit OpenStore(const Options& options) {
-    std::string problem;
-    auto opened = Persistence::Open(PosixFileSystem(), SystemClock(), options, &problem);
-    SKEP_CHECK(opened.has_value());
-    persistence = std::move(*opened);
-    keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
-    RecoveryReport report;
-    SKEP_CHECK(persistence->Recover(*keyspaces, &report, &problem).ok());
-  }
-
-  std::unique_ptr<Persistence> persistence;
-  std::unique_ptr<Keyspaces> keyspaces;
-};
+OpenedKeyspaces OpenStore(const Options& options) {
+  std::string problem;
+  auto opened = OpenKeyspaces(PosixFileSystem(), SystemClock(), options, &problem);
+  SKEP_CHECK(opened.has_value());
+  return std::move(*opened);
+}
 
 // Goal: whoever syncs, all writes are synced that were waited for, and are there after a kill.
 // Method: threads write to two keyspaces and wait, each second time they want the sync here;
@@ -40,7 +32,7 @@ TEST(LogSync, ByManyThreads) {
                         .log_sync = LogSync::kAlways,
                         .log_segment_bytes = 16 * 1024};
   {
-    const OpenStore store(options);
+    const OpenedKeyspaces store = OpenStore(options);
     store.persistence->StartThreads();
     std::vector<std::jthread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
@@ -65,7 +57,7 @@ TEST(LogSync, ByManyThreads) {
     EXPECT_GT(store.persistence->log().statistics().syncs, 0u);
     store.persistence->StopThreads();
   }
-  const OpenStore store(options);
+  const OpenedKeyspaces store = OpenStore(options);
   for (int thread = 0; thread < kThreads; ++thread) {
     Engine& engine = store.keyspaces->at(static_cast<uint32_t>(thread % 2));
     for (int i = 0; i < kWrites; ++i) {

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "durable/log_reader.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 #include "sim/sim_clock.h"
 #include "sim/sim_file.h"
 
@@ -33,7 +33,7 @@ inline Image TakeImage(FileSystem& files) {
   return image;
 }
 
-// So that a power loss leaves it.
+// Writes the files of an image to the disk, and syncs them.
 inline void StoreImage(FileSystem& files, const Image& image) {
   SKEP_CHECK(files.CreateDirectory(kTestDirectory).ok());
   for (const auto& [name, bytes] : image) {
@@ -43,7 +43,7 @@ inline void StoreImage(FileSystem& files, const Image& image) {
   SKEP_CHECK(files.SyncDirectory(kTestDirectory).ok() && files.SyncDirectory(".").ok());
 }
 
-// All that has not expired.
+// The pairs of an engine that have not expired.
 inline State StateOf(Engine& engine, uint64_t now_ms) {
   State state;
   const auto walk = *engine.OpenPairIterator(now_ms);
@@ -73,17 +73,17 @@ class TestStore {
                .log_sync = log_sync,
                .log_segment_bytes = segment_bytes} {
     StoreImage(disk_, image);
-    auto opened = Persistence::Open(disk_, clock_, store_, &problem_);
+    auto opened = OpenKeyspaces(disk_, clock_, store_, &problem_);
     if (!opened) {
       status_ = opened.error();
       return;
     }
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    status_ = persistence_->Recover(*keyspaces_, &report_, &problem_);
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
+    report_ = opened->report;
   }
 
-  // Of the start.
+  // The result of the start.
   const Status& status() const { return status_; }
   const std::string& problem() const { return problem_; }
   const RecoveryReport& report() const { return report_; }
@@ -96,7 +96,7 @@ class TestStore {
   SimClock& clock() { return clock_; }
   uint64_t now_ms() { return clock_.WallMs(); }
 
-  // Of both keyspaces.
+  // The states of both keyspaces.
   std::vector<State> States() {
     std::vector<State> states;
     for (uint32_t i = 0; i < kKeyspaces; ++i) states.push_back(StateOf(engine(i), now_ms()));

@@ -26,22 +26,24 @@ class Store {
                  .directory = directory,
                  .log_sync = sync,
                  .log_segment_bytes = uint64_t{1} << 20} {
-    auto opened = Persistence::Open(PosixFileSystem(), clock_, options_, &problem_);
-    SKEP_CHECK(opened.has_value());
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(options_, nullptr, persistence_.get()));
-    status_ = persistence_->Recover(*keyspaces_, &report_, &problem_);
+    auto opened = OpenKeyspaces(PosixFileSystem(), clock_, options_, &problem_);
+    if (!opened) {
+      status_ = opened.error();
+      return;
+    }
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
   }
 
   const Status& status() const { return status_; }
   Engine& engine() { return keyspaces_->at(0); }
   State Contents() { return StateOf(engine(), clock_.WallMs()); }
 
-  // What the log's thread and the saver's do.
+  // Does a step of the log's thread and one of the saver's.
   void Step() {
     clock_.Advance(1'000'000'000);
     persistence_->log().Step();
-    persistence_->StepSaver();
+    persistence_->saver().Step();
   }
   void Execute() {
     Batch batch;

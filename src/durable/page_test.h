@@ -10,7 +10,7 @@
 
 namespace skep::durable {
 
-// Those of all lines `offset  xx xx ..`, which must be without gaps.
+// The bytes of all lines `offset  xx xx ..` of a page, which must have no gaps.
 inline std::string BytesOfPage(const std::string& path) {
   std::ifstream page(path);
   std::string bytes;

@@ -93,12 +93,11 @@ class Store {
   void Open() {
     disk_.set_options({});
     std::string problem;
-    auto opened = Persistence::Open(disk_, clock_, store_, &problem);
+    auto opened = OpenKeyspaces(disk_, clock_, store_, &problem);
     ASSERT_TRUE(opened.has_value()) << problem;
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    report_ = {};
-    ASSERT_TRUE(persistence_->Recover(*keyspaces_, &report_, &problem).ok()) << problem;
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
+    report_ = opened->report;
     for (const uint32_t index : {0u, 1u}) {
       ASSERT_EQ(keyspaces_->at(index).Verify(), nullptr);
       Compare(index);
@@ -106,7 +105,7 @@ class Store {
     log().Step();
   }
 
-  // Until it is opened the next time.
+  // Makes the disk fail at random, until the store is opened the next time.
   void Disturb() {
     disk_.set_options({.write_errors_ppm = static_cast<uint32_t>(Below(30'000)),
                        .sync_errors_ppm = static_cast<uint32_t>(Below(300'000)),
@@ -198,7 +197,7 @@ void RunRandom(const char* engine, bool is_disturbed) {
         store.log().Step();
         seen.refused += store.log().admits() ? 0 : 1;
       } else if (lot < 95) {
-        EXPECT_TRUE(store.persistence().Save().ok() || is_disturbed);
+        EXPECT_TRUE(store.persistence().saver().Save().ok() || is_disturbed);
       } else if (lot < 97) {
         if (is_disturbed) store.Disturb();
       } else {
@@ -229,7 +228,7 @@ void RunRandom(const char* engine, bool is_disturbed) {
 // snapshots in between; each state is kept and compared with the recovered one.
 TEST_P(PersistenceRandom, RecoversAStateThatThereWas) { RunRandom(GetParam(), false); }
 
-// Goal: the same on a disk that fails.
+// Goal: a recovered state is one that there was, also on a disk that fails.
 // Method: the same; writes and syncs fail at random, or the disk is full, until the next start.
 TEST_P(PersistenceRandom, RecoversFromADiskThatFails) { RunRandom(GetParam(), true); }
 

@@ -24,31 +24,31 @@
 
 namespace skep::durable {
 
-// As long as a string may be in Redis.
+// The greatest length of a string in Redis.
 inline constexpr uint64_t kRdbStringBytesMax = 512 * 1024 * 1024;
 
-// Reads on and on until the first error, which it keeps: then everything that is read is zero or
-// empty, so that only loops need to look. An error's `detail` is the offset in the file, where its
-// code does not say otherwise.
+// Reads an RDB file until the first error, which it keeps. Everything that is read afterwards is
+// zero or empty, so that only loops need to look for errors. An error's `detail` is the offset in
+// the file, where its code does not say otherwise.
 //   kCorrupt   the file ends too early; a length or a string is malformed
 //   kTooLarge  a string is longer than kRdbStringBytesMax, which is the detail
 //   kIo        the file cannot be read
-// Thread safety: one owner. Takes 64 KiB, and what the string is long that is read.
+// Thread safety: one owner. Memory: 64 KiB, and the string that is read.
 class RdbInput {
  public:
-  // `file` outlives it and has this many bytes.
+  // `file` must outlive it, and has this many bytes.
   RdbInput(File& file, uint64_t file_bytes);
 
   bool ok() const { return status_.ok(); }
   Status status() const { return status_; }
-  // Of the next byte.
+  // The offset of the next byte.
   uint64_t offset() const { return offset_; }
   uint64_t left() const { return file_bytes_ - offset_; }
-  // Of all bytes so far.
+  // The checksum of all bytes so far.
   uint64_t Crc();
 
   uint8_t Byte() { return Number<uint8_t>(); }
-  // Little-endian, of all its bytes.
+  // A number in all its bytes, little-endian.
   template <typename T>
   T Number() {
     T number = 0;
@@ -61,11 +61,11 @@ class RdbInput {
   void Skip(uint64_t bytes) { Take(nullptr, bytes); }
   void SkipString();
 
-  // An error of whoever knows what the bytes mean; the first one counts.
+  // Notes an error of the caller, who knows what the bytes mean. The first error counts.
   void Fail(Status status);
 
  private:
-  // What the first byte of a string says.
+  // The meaning of a string's first byte.
   struct StringHead {
     enum class Kind : uint8_t { kBytes, kInt8, kInt16, kInt32, kLzf };
     Kind kind;
@@ -73,7 +73,7 @@ class RdbInput {
     uint64_t unpacked_bytes = 0;
   };
 
-  // The next bytes; null: nowhere.
+  // Copies the next bytes to `to`; null: skips them.
   void Take(char* to, uint64_t bytes);
   bool Refill();
   uint64_t LengthFrom(uint8_t first, uint64_t at);
@@ -85,9 +85,9 @@ class RdbInput {
   Status status_;
   uint64_t offset_ = 0;
   const std::unique_ptr<char[]> buffer_;
-  size_t begin_ = 0;  // what of the buffer is next
+  size_t begin_ = 0;  // the next byte in the buffer
   size_t end_ = 0;
-  size_t summed_ = 0;  // up to where it is in crc_
+  size_t summed_ = 0;  // the bytes of the buffer before this are in crc_
   uint64_t crc_ = 0;
   std::string packed_;
 };

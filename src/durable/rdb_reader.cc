@@ -52,7 +52,7 @@ enum Type : uint8_t {
   kHashListpackEx = 25,
 };
 
-// Null: not a type.
+// The name of a type; null if there is no such type.
 const char* NameOf(uint8_t type) {
   switch (type) {
     case kString:
@@ -182,7 +182,8 @@ class ValueSkipper {
   static constexpr uint64_t kMsBytes = 8;
   static constexpr uint64_t kStreamIdBytes = 16;
 
-  // Each time takes a byte at least, so the end of the file ends it.
+  // Calls `one` so many times. Each call takes a byte at least, so the end of the file ends the
+  // loop.
   template <typename Do>
   void Times(uint64_t count, Do one) {
     for (uint64_t i = 0; i < count && in_.ok(); ++i) one();
@@ -194,7 +195,8 @@ class ValueSkipper {
     for (int i = 0; i < count; ++i) in_.SkipString();
   }
 
-  // How many digits, and so many; more than 252 are a sign and infinity, or no number.
+  // A length of one byte, and so many digits; lengths above 252 stand for the infinities and for no
+  // number.
   void SkipDecimalScore() {
     const uint8_t digits = in_.Byte();
     if (digits < 253) in_.Skip(digits);
@@ -311,7 +313,7 @@ class RdbReader {
     }
   }
 
-  // Before 1970 is as good as any time that has passed; 0 would be none.
+  // A deadline before 1970 becomes one that has passed: 0 would mean none.
   void SetDeadline(int64_t ms) { deadline_ms_ = static_cast<uint64_t>(std::max(ms, int64_t{1})); }
 
   void ReadKey(uint8_t type, uint64_t at) {

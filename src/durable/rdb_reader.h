@@ -1,9 +1,9 @@
 // rdb_reader.h: reads the RDB files of Redis, for import: versions 1 to 12, which are those of
 // Redis up to 7.4 and 8, and of Valkey up to 8.
 //
-// Skep's values are strings. What has another type is skipped, and named: lists, sets, sorted sets,
-// hashes and streams in all their encodings, and values of modules that say where they end (all
-// since Redis 4.0).
+// Skep's values are strings. Values of other types are skipped, and named: lists, sets, sorted
+// sets, hashes and streams in all their encodings, and values of modules that say where they end
+// (all since Redis 4.0).
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace skep::durable {
 
 inline constexpr uint32_t kRdbVersionMax = 12;
 
-// What is in the file, in its order. A Status that is not ok ends the reading and is what ReadRdb
-// returns. The views are valid in the call only.
+// Is shown the contents of a file, in their order. A Status that is not ok ends the reading, and
+// ReadRdb returns it. The views are valid in the call only.
 class RdbVisitor {
  public:
   virtual ~RdbVisitor() = default;
-  // `db` is the number that SELECT has. `deadline_ms` is in ms since 1970, 0: none. It may have
-  // passed already.
+  // `db` is the number of the database, as in SELECT. `deadline_ms` is in ms since 1970, 0: none.
+  // It may have passed already.
   virtual Status OnString(uint64_t db, std::string_view key, std::string_view value,
                           uint64_t deadline_ms) = 0;
   // `type` is a literal: "list", "set", "zset", "hash", "stream", "module".
@@ -38,10 +38,10 @@ struct RdbSummary {
   bool is_checked = false;  // the file has a checksum, and it is right
 };
 
-// Reads all of a file, front to back, and visits what is in it. The checksum is at the end: what
-// has been visited may be wrong until ReadRdb has returned ok. One who has to be certain before
+// Reads all of a file, front to back, and shows its contents to the visitor. The checksum is at the
+// end: contents may be wrong until ReadRdb has returned ok. A caller that must be certain earlier
 // reads twice, the first time with a visitor that does nothing.
-//   kCorrupt       it is no RDB file, or damaged; `detail` is the offset
+//   kCorrupt       this is no RDB file, or it is damaged; `detail` is the offset
 //   kNotSupported  a newer version, which is `detail` then; or a module's value of before Redis 4.0
 //                  or a library of functions of before 7.0, and `detail` is its offset
 //   kTooLarge      a string has more than 512 MiB

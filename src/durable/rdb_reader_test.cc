@@ -330,7 +330,7 @@ TEST(RdbReader, LengthsThatAreNotTrue) {
 }
 
 TEST(RdbReader, TooLong) {
-  // As long as one may be, and one more; the file ends behind their heads.
+  // Strings of the greatest length, and of one byte more; the file ends behind their heads.
   const uint64_t most = kRdbStringBytesMax;
   const std::string packed(8 * 1024 * 1024, 'x');
   ExpectError(

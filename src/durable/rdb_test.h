@@ -46,12 +46,12 @@ class RdbBuilder {
     SKEP_CHECK(!packed.empty());
     return Byte(0xc3).Length(packed.size()).Length(bytes.size()).Raw(packed);
   }
-  // The end, with a checksum that is right.
+  // The file with its end and a right checksum.
   std::string End() {
     Byte(0xff);
     return Number(RdbCrc64(bytes_)).bytes_;
   }
-  // With one that says that it is not to be checked.
+  // The file with its end and a checksum that says that it is not to be checked.
   std::string EndUnchecked() { return Byte(0xff).Number(uint64_t{0}).bytes_; }
   const std::string& bytes() const { return bytes_; }
 

@@ -145,7 +145,8 @@ TEST_P(RecoveryMemory, WhatASnapshotHasIsNotKept) {
   }
 }
 
-// Goal: what the engine has no room for in a batch comes behind it, in the order of its key.
+// Goal: requests for which the engine has no room in a batch are executed behind it, in the order
+// of their key.
 // Method: random operations on four keys, many of which make or return the whole value, in batches
 //   that may make little. The model does all of it in one.
 TEST_P(RecoveryMemory, WhatABatchHasNoRoomForComesLater) {
@@ -175,7 +176,7 @@ TEST_P(RecoveryMemory, WhatABatchHasNoRoomForComesLater) {
           whole.Put(key, text);
           break;
         case 3:
-          // Of an absent key, or one without bytes, it would be refused.
+          // Without `create` an absent key, or one without bytes, would refuse it.
           whole.UpdateElements(key, add, "1", {.create = 50});
           break;
         default:

@@ -1,5 +1,5 @@
-// What happens in the middle of a snapshot: what the log says of a key before its deadline is
-// replayed on the key as it was then, and no keyspace is forgotten.
+// Writes in the middle of a snapshot: changes of a key before its deadline are replayed on the key
+// as it was then, and no keyspace is forgotten.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -31,24 +31,22 @@ class HookedClock final : public Clock {
 
 class RecoveryTime : public testing::TestWithParam<const char*> {
  protected:
-  // With an empty directory.
+  // Begins with an empty directory.
   void Begin() {
     keyspaces_.reset();
     persistence_.reset();
     disk_ = std::make_unique<SimFileSystem>(1, trace_);
     Open();
   }
-  // What ran before is killed.
+  // Kills the process that ran before, and starts another one.
   void Open() {
     keyspaces_.reset();
     persistence_.reset();
     std::string problem;
-    auto opened = Persistence::Open(*disk_, clock_, store_, &problem);
+    auto opened = OpenKeyspaces(*disk_, clock_, store_, &problem);
     ASSERT_TRUE(opened.has_value()) << problem;
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(store_, nullptr, persistence_.get()));
-    RecoveryReport report;
-    ASSERT_TRUE(persistence_->Recover(*keyspaces_, &report, &problem).ok()) << problem;
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
   }
   void Execute(uint32_t keyspace, Batch& batch) {
     batch.set_now_ms(clock_.now_ms);
@@ -97,7 +95,7 @@ TEST_P(RecoveryTime, AKeyExpiresWhileASnapshotIsWritten) {
     AddOne();
     clock_.now_ms = kDeadlineMs + 10;
   };
-  ASSERT_TRUE(persistence_->Save().ok());
+  ASSERT_TRUE(persistence_->saver().Save().ok());
   ASSERT_FALSE(clock_.hook);
   ASSERT_NO_FATAL_FAILURE(Open());
   EXPECT_EQ(StateOf(keyspaces_->at(0), clock_.now_ms), State{});
@@ -126,7 +124,7 @@ TEST_P(RecoveryTime, AKeyspaceIsFirstUsedWhileASnapshotIsWritten) {
       first.Put("first", "value");
       Execute(1, first);
     };
-    ASSERT_TRUE(persistence_->Save().ok());
+    ASSERT_TRUE(persistence_->saver().Save().ok());
     came = !clock_.hook;
     clock_.hook = nullptr;
     ASSERT_NO_FATAL_FAILURE(Open());

@@ -11,14 +11,14 @@
 #include "durable/directory.h"
 #include "durable/directory_engines.h"
 #include "durable/log_format.h"
-#include "keyspace/keyspaces.h"
+#include "durable/open_keyspaces.h"
 
 namespace skep::durable {
 namespace {
 
 constexpr Status kNoWrites(Code::kIo, "a rehearsal writes nothing", EROFS);
 
-// Reads what there is, and changes nothing but the file that is locked.
+// Files that can be read and not changed, but for the lock file.
 class ReadOnlyFiles final : public FileSystem {
  public:
   explicit ReadOnlyFiles(FileSystem& files) : files_(files) {}
@@ -35,7 +35,7 @@ class ReadOnlyFiles final : public FileSystem {
   }
   Status Rename(const std::string&, const std::string&) override { return kNoWrites; }
   Status Remove(const std::string&) override { return kNoWrites; }
-  // The directory is there.
+  // Nothing is to do, as the directory is there.
   Status CreateDirectory(const std::string&) override { return {}; }
   Status SyncDirectory(const std::string&) override { return {}; }
 
@@ -63,15 +63,11 @@ Result<Rehearsal> RehearseStart(FileSystem& files, Clock& clock, Options options
     options.keyspaces = std::max(options.keyspaces, index + 1);
   }
   ReadOnlyFiles readable(files);
-  auto persistence = Persistence::Open(readable, clock, options, problem);
-  if (!persistence) return fail(persistence.error());
-  auto keyspaces = Keyspaces::Make(options, nullptr, persistence->get());
-  if (!keyspaces) return fail(keyspaces.error());
-  Rehearsal rehearsal;
-  const Status s = (*persistence)->Rehearse(**keyspaces, &rehearsal.report, problem);
-  if (!s.ok()) return fail(s);
-  for (uint32_t i = 0; i < (*keyspaces)->count(); ++i) {
-    const Engine* const engine = (*keyspaces)->if_used(i);
+  const auto opened = OpenKeyspaces(readable, clock, options, problem, OpenMode::kRehearse);
+  if (!opened) return fail(opened.error());
+  Rehearsal rehearsal{.report = opened->report, .items = {}};
+  for (uint32_t i = 0; i < opened->keyspaces->count(); ++i) {
+    const Engine* const engine = opened->keyspaces->if_used(i);
     if (engine != nullptr) rehearsal.items[i] = engine->Statistics().items;
   }
   return rehearsal;

@@ -25,7 +25,7 @@ uint64_t BytesOf(const std::vector<Damage>& damages) {
   return bytes;
 }
 
-// The part of the log from the position on that is left out, by segment.
+// Adds the part of the log from the position on that is left out, by segment.
 void AddHole(const LogReader& reader, uint64_t position, uint64_t bytes, const char* what,
              std::vector<Damage>* damages) {
   const uint64_t end = position + bytes;
@@ -38,19 +38,19 @@ void AddHole(const LogReader& reader, uint64_t position, uint64_t bytes, const c
   }
 }
 
-// As a beginning.
+// A snapshot, or the log alone, as a beginning of a repair.
 struct Candidate {
   RecoveryStart start;
   std::vector<Damage> in_snapshot;
-  std::vector<Damage> before_log;  // of which there is nothing
+  std::vector<Damage> before_log;  // the log that is missing before its first segment
   std::vector<Damage> in_log;
   uint64_t cost() const {
     const uint64_t bytes = BytesOf(in_snapshot) + BytesOf(before_log) + BytesOf(in_log);
-    return bytes + (start.is_whole ? 0 : 1);  // an empty file has lost no byte
+    return bytes + (start.is_whole ? 0 : 1);  // an empty file is damaged, but has lost no byte
   }
 };
 
-// Opens the log at the position or, if it begins later, there.
+// Opens the log at the position or, if the log begins later, at its beginning.
 Result<std::unique_ptr<LogReader>> OpenLog(FileSystem& files, const std::string& directory,
                                            uint64_t* position, std::vector<Damage>* damages) {
   const auto found = ListStoreFiles(files, directory);
@@ -66,7 +66,7 @@ Result<std::unique_ptr<LogReader>> OpenLog(FileSystem& files, const std::string&
   return LogReader::Open(files, directory, *position);
 }
 
-// The damage of the log up to the newest snapshot.
+// Notes the damage of the log up to the newest snapshot.
 Status LookAtLog(FileSystem& files, const std::string& directory, Candidate* candidate) {
   uint64_t* const position = &candidate->start.position;
   const uint64_t to = candidate->start.newest;
@@ -94,8 +94,9 @@ struct NamedSnapshot {
   std::string path;
 };
 
-// In the order of their positions, the newest last. One that a start would take for the newest by a
-// wrong name is damage that is made good: it is taken for what it is.
+// Returns the snapshots in the order of their positions, the newest last. A snapshot that a start
+// would take for the newest by a wrong name is damage that is made good: here it has the position
+// that its contents tell.
 std::vector<NamedSnapshot> FindSnapshots(FileSystem& files, const std::string& directory,
                                          const std::vector<uint64_t>& named,
                                          std::vector<Damage>* made_good) {
@@ -107,7 +108,7 @@ std::vector<NamedSnapshot> FindSnapshots(FileSystem& files, const std::string& d
     const auto reader = SnapshotReader::Open(files, snapshot.path);
     if (reader) snapshot.position = PositionIn((*reader)->keyspaces()).value_or(position);
     if (snapshot.position == position) {
-      wrong.clear();  // those before it are not taken for the newest
+      wrong.clear();  // earlier ones are not taken for the newest
       continue;
     }
     wrong.push_back({.file = snapshot.path,
@@ -136,7 +137,7 @@ Status LookAtSnapshot(FileSystem& files, Candidate* candidate, std::string* prob
   return {};
 }
 
-// What is logged was done: so the key was there.
+// Whether the request found no key. When it was logged it was done, so its key was there.
 bool LacksItsKey(Op op, const Outcome& outcome) {
   return (op == Op::kMove || op == Op::kExpire) && outcome.verdict == Verdict::kAbsent;
 }
@@ -174,6 +175,28 @@ void AddMissingEnd(const std::string& directory, uint64_t end, uint64_t newest,
                       .what = "the log ends before the newest snapshot"});
 }
 
+std::set<std::string> DamagedFiles(const RepairReport& report) {
+  std::set<std::string> damaged;
+  for (const auto* places : {&report.lost, &report.made_good}) {
+    for (const Damage& damage : *places) damaged.insert(damage.file);
+  }
+  return damaged;
+}
+
+Status PutAside(FileSystem& files, const std::string& directory,
+                const std::set<std::string>& damaged, RepairReport* report) {
+  const auto names = files.List(directory);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    const std::string path = directory + "/" + name;
+    if (!damaged.contains(path)) continue;
+    std::string aside = path + kDamagedSuffix;
+    if (const Status s = files.Rename(path, aside); !s.ok()) return s;
+    report->put_aside.push_back(std::move(aside));
+  }
+  return files.SyncDirectory(directory);
+}
+
 Result<RecoveryStart> ChooseStart(FileSystem& files, const std::string& directory,
                                   RepairReport* report, std::string* problem) {
   const auto fail = [&](Status status) {
@@ -200,7 +223,7 @@ Result<RecoveryStart> ChooseStart(FileSystem& files, const std::string& director
     if (left == 0 || candidate.cost() == 0) break;
   }
   const auto best = std::ranges::min_element(candidates, {}, &Candidate::cost);
-  // What the log has lost behind the position is found once more when it is replayed.
+  // The replay reports the damage of the log behind the position.
   report->lost = best->in_snapshot;
   report->lost.insert(report->lost.end(), best->before_log.begin(), best->before_log.end());
   for (auto at = candidates.begin(); at != candidates.end(); ++at) {
@@ -222,7 +245,7 @@ Status HoleKeeper::Skip(LogReader& reader) {
   const uint64_t position = reader.position();
   const auto bytes = reader.Skip();
   if (!bytes) return bytes.error();
-  SKEP_CHECK(*bytes);  // it was called damage because of a record behind it
+  SKEP_CHECK(*bytes);  // a bad record is damage only if a good one follows
   AddHole(reader, position, **bytes, kHole, &report_->lost);
   NoteHole();
   return {};
@@ -234,7 +257,7 @@ void HoleKeeper::LeaveOut(const LogReader& reader, const LogRecord& record) {
   NoteHole();
 }
 
-// By a progress record that there was not.
+// The changes become complete by a progress record that is made up for them.
 Status HoleKeeper::Settle() {
   if (open_.empty()) return {};
   std::string payload = {static_cast<char>(RecordType::kProgress)};

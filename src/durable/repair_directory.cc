@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "durable/directory.h"
 #include "durable/directory_engines.h"
-#include "keyspace/keyspaces.h"
+#include "durable/open_keyspaces.h"
 
 namespace skep::durable {
 namespace {
@@ -42,7 +43,6 @@ Result<KeyspaceEngines> TakeEngines(FileSystem& files, const std::string& direct
 Result<RecoveryReport> RepairDirectory(FileSystem& files, Clock& clock, Options options,
                                        std::string* problem) {
   const std::string& directory = options.directory;
-  RecoveryReport report;
   RepairReport of_list;
   {
     const auto lock = LockDirectory(files, directory, problem);
@@ -57,27 +57,19 @@ Result<RecoveryReport> RepairDirectory(FileSystem& files, Clock& clock, Options 
       options.keyspaces = std::max(options.keyspaces, index + 1);
     }
   }
-  auto persistence = Persistence::Open(files, clock, options, problem, true);
-  if (!persistence) return Fail(persistence.error());
-  auto keyspaces = Keyspaces::Make(options, nullptr, persistence->get());
-  if (!keyspaces) {
-    *problem = fmt::format("{}: {}", directory, keyspaces.error().ToString());
-    return Fail(keyspaces.error());
-  }
-  Status s = (*persistence)->Recover(**keyspaces, &report, problem);
-  if (!s.ok()) return Fail(s);
-  s = (*persistence)->Close();
-  if (!s.ok()) {
+  auto opened = OpenKeyspaces(files, clock, options, problem, OpenMode::kRepair);
+  if (!opened) return Fail(opened.error());
+  if (const Status s = opened->persistence->Close(); !s.ok()) {
     *problem = fmt::format("{}: {}", directory, s.ToString());
     return Fail(s);
   }
-  RepairReport& repair = report.repair;
+  RepairReport& repair = opened->report.repair;
   repair.lost.insert(repair.lost.begin(), of_list.lost.begin(), of_list.lost.end());
   repair.made_good.insert(repair.made_good.begin(), of_list.made_good.begin(),
                           of_list.made_good.end());
   repair.put_aside.insert(repair.put_aside.begin(), of_list.put_aside.begin(),
                           of_list.put_aside.end());
-  return report;
+  return std::move(opened->report);
 }
 
 }  // namespace skep::durable

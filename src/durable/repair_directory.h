@@ -1,4 +1,4 @@
-// repair_directory.h: makes a damaged directory one that a server starts with.
+// repair_directory.h: mends a damaged directory, so that a server can start with it.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace skep::durable {
 
-// Recovers what can be recovered (Persistence::Open), and ends the log. The engines are
-// those that the directory names; where it does not any more, those of `options`. What was wrong is
-// in RecoveryReport::repair; if nothing was, this was a start and an end of the store.
+// Recovers the data that can be recovered (OpenMode::kRepair), and ends the log. The engines are
+// those that the directory names and, where it names none any more, those of `options`. The damage
+// is in RecoveryReport::repair; if there was none, this was a start and an end of the store.
 // On an error *problem is a line for a person; the files can then be repaired once more.
 //   kUnavailable      a process has the directory open
 //   kInvalidArgument  the log needs a function that is not registered, or a keyspace that neither

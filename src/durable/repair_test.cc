@@ -19,6 +19,7 @@
 #include "durable/directory_check.h"
 #include "durable/disk_reserve.h"
 #include "durable/keyspace_file.h"
+#include "durable/open_keyspaces.h"
 #include "durable/rehearsal.h"
 #include "durable/repair_directory.h"
 #include "durable/snapshot_reader.h"
@@ -37,7 +38,7 @@ Options Small(Options options = {}) {
   return options;
 }
 
-// From one damaged byte of a snapshot to the next.
+// The distance from one damaged byte of a snapshot to the next.
 constexpr size_t kStep = kSanitized ? 7 : 1;
 
 // All pairs of all keyspaces.
@@ -80,11 +81,11 @@ class Open {
     options.directory = kDirectory;
     options.log_sync = LogSync::kAlways;
     options.log_segment_bytes = segment_bytes;
-    auto opened = Persistence::Open(files, clock, options, &problem);
+    auto opened = OpenKeyspaces(files, clock, options, &problem);
     EXPECT_TRUE(opened.has_value()) << problem;
-    persistence = std::move(*opened);
-    keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
-    status = persistence->Recover(*keyspaces, &report, &problem);
+    persistence = std::move(opened->persistence);
+    keyspaces = std::move(opened->keyspaces);
+    report = opened->report;
   }
 
   void Execute(uint32_t keyspace, Batch& batch) {
@@ -149,7 +150,7 @@ Built Build(uint64_t segment_bytes) {
   for (uint32_t i = 0; i < 60; ++i) {
     const std::string key = "key" + std::to_string(i % 25);
     built.changes.push_back({i % 2, key, std::to_string(i) + std::string(i % 40, 'v')});
-    // What erases nothing is not logged.
+    // A delete of an absent key is not logged: these keys are there.
     if (i >= 50 && i % 3 == 0) built.changes.back().value.reset();
   }
   built.in_snapshot = 40;
@@ -157,7 +158,7 @@ Built Build(uint64_t segment_bytes) {
   Open store(disk.files, segment_bytes);
   for (size_t i = 0; i < built.changes.size(); ++i) {
     if (i == built.in_snapshot) {
-      EXPECT_TRUE(store.persistence->Save().ok());
+      EXPECT_TRUE(store.persistence->saver().Save().ok());
       store.persistence->log().Step();
     }
     const LogChange& change = built.changes[i];
@@ -175,7 +176,7 @@ Built Build(uint64_t segment_bytes) {
   return built;
 }
 
-// Where a record lies, and which change it is; none: it is another record.
+// The place of a record, and the change that it has; none if it is another record.
 struct Place {
   std::string file;
   uint64_t offset;
@@ -261,7 +262,7 @@ void DamageEachRecord(const Built& built) {
       Disk disk(Flip(built.files, place.file, at));
       const Repaired repaired = Repair(disk.files);
       const bool is_needed = place.position >= built.snapshot;
-      // Nothing behind these says that they were synced.
+      // No record behind these says that they were synced.
       const bool is_end =
           place.type == RecordType::kEnd || place.position == records.back().position;
       if (!is_needed || is_end) {
@@ -320,11 +321,11 @@ TEST(Repair, AnOlderSnapshotMakesANewerOneGood) {
       store.Execute(0, batch);
       Apply(change, &expected);
       if (i != 20) continue;
-      ASSERT_TRUE(store.persistence->Save().ok());
+      ASSERT_TRUE(store.persistence->saver().Save().ok());
       store.persistence->log().Step();
       files = disk.Contents();
     }
-    ASSERT_TRUE(store.persistence->Save().ok() && store.persistence->Close().ok());
+    ASSERT_TRUE(store.persistence->saver().Save().ok() && store.persistence->Close().ok());
   }
   const auto older = *std::ranges::find_if(
       files, [](const auto& file) { return PositionOfSnapshot(file.first).has_value(); });
@@ -412,7 +413,7 @@ TEST(Repair, TheListOfKeyspaces) {
       batch.Put("key", "value");
       store.Execute(keyspace, batch);
     }
-    ASSERT_TRUE(store.persistence->Save().ok() && store.persistence->Close().ok());
+    ASSERT_TRUE(store.persistence->saver().Save().ok() && store.persistence->Close().ok());
   }
   const Files files = disk.Contents();
   for (size_t at = 0; at < files.at(kKeyspaceFile).size(); ++at) {
@@ -453,7 +454,7 @@ TEST(Repair, AnyDamage) {
         batches.Fill(batch);
         store.Execute(rng() % 2, batch);
         if (rng() % 40 != 0) continue;
-        EXPECT_TRUE(store.persistence->Save().ok());
+        EXPECT_TRUE(store.persistence->saver().Save().ok());
       }
       const bool is_closed = rng() % 2 == 0;
       EXPECT_TRUE(!is_closed || store.persistence->Close().ok());
@@ -479,19 +480,13 @@ TEST(Repair, AnyDamage) {
       Disk trial(files);
       SimClock clock;
       std::string problem;
-      auto opened = Persistence::Open(trial.files, clock, Small(options), &problem);
-      is_damaged = !opened;
-      if (opened) {
-        auto keyspaces = Keyspaces::Make(options, nullptr, opened->get());
-        RecoveryReport report;
-        is_damaged = !(*opened)->Recover(**keyspaces, &report, &problem).ok();
-      }
+      is_damaged = !OpenKeyspaces(trial.files, clock, Small(options), &problem);
     }
     Disk damaged(files);
     std::string problem;
     const auto check = CheckDirectory(damaged.files, kDirectory, nullptr, &problem);
     if (!check) {
-      // Nothing is left but what is made anew anyway.
+      // Only files are left that every start makes anew.
       ASSERT_EQ(check.error().code(), Code::kInvalidArgument) << problem;
       EXPECT_FALSE(is_damaged);
       continue;
@@ -618,7 +613,8 @@ TEST(Repair, ADirectoryThatIsInUse) {
   EXPECT_EQ(problem, "data: a server has it open: end it first");
 }
 
-// Goal: what has the name of a store's file and is none is told with its path, whoever looks.
+// Goal: a start, a rehearsal, a check and a repair name the path of something that has the name of
+// a store's file and is no file.
 TEST(Repair, WhatIsNoFile) {
   const Built built = Build(600);
   Options options = Small({.keyspaces = 2});
@@ -638,7 +634,7 @@ TEST(Repair, WhatIsNoFile) {
       problem.clear();
     };
     std::string problem;
-    expect(Persistence::Open(disk.files, clock, options, &problem), problem);
+    expect(OpenKeyspaces(disk.files, clock, options, &problem), problem);
     expect(RehearseStart(disk.files, clock, options, &problem), problem);
     expect(CheckDirectory(disk.files, kDirectory, nullptr, &problem), problem);
     expect(RepairDirectory(disk.files, clock, options, &problem), problem);
@@ -654,8 +650,7 @@ TEST(Repair, ADirectoryThatIsInUseAndHasLostItsLockFile) {
   std::string problem;
   EXPECT_EQ(RepairDirectory(disk.files, clock, Small(), &problem).error().code(),
             Code::kUnavailable);
-  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
-            Code::kUnavailable);
+  EXPECT_EQ(OpenKeyspaces(disk.files, clock, Small(), &problem).error().code(), Code::kUnavailable);
   EXPECT_EQ(problem, "data: a server has it open: end it first");
   EXPECT_EQ(CheckDirectory(disk.files, kDirectory, nullptr, &problem).error().code(),
             Code::kUnavailable);
@@ -667,8 +662,7 @@ TEST(Repair, ADirectoryThatAnOlderVersionHasOpen) {
   const auto lock = disk.files.Lock(PathOf(kLockFile));
   SimClock clock;
   std::string problem;
-  EXPECT_EQ(Persistence::Open(disk.files, clock, Small(), &problem).error().code(),
-            Code::kUnavailable);
+  EXPECT_EQ(OpenKeyspaces(disk.files, clock, Small(), &problem).error().code(), Code::kUnavailable);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = LogChange::Kind;
 
-// What is collected before it is applied.
+// Changes, and their bytes, that are collected before they are applied.
 constexpr size_t kHeldMax = 16 * 1024;
 constexpr size_t kHeldBytesMax = size_t{16} << 20;
 constexpr size_t kHelpedMin = 1024;  // changes for which helpers are woken
@@ -57,8 +57,8 @@ void AddTo(Batch& batch, const LogChange& change) {
   }
 }
 
-// The operations on one key keep their order in a batch. Batches are of no time: nothing expires in
-// a replay.
+// Applies the changes of a share. The operations on one key keep their order in a batch. The
+// batches have no time, so nothing expires in a replay.
 Status ApplyShare(Engine& engine, std::span<const LogChange* const> changes) {
   Feed feed(engine);
   for (const LogChange* const change : changes) {
@@ -181,7 +181,7 @@ Replay::Complete Replay::TakeComplete(Keyspace& keyspace) {
   complete.changes = std::exchange(held, std::move(rest));
   complete.payloads = std::exchange(keyspace.payloads, {});
   keyspace.held_bytes = 0;
-  // The few that wait go on in bytes of their own.
+  // The few changes that wait get bytes of their own.
   for (Held& h : held) {
     h.change.key = keyspace.payloads.emplace_back(h.change.key);
     h.change.value = keyspace.payloads.emplace_back(h.change.value);
@@ -190,7 +190,7 @@ Replay::Complete Replay::TakeComplete(Keyspace& keyspace) {
   return complete;
 }
 
-// What is in applied_. Helpers may be at work on its end.
+// Applies the changes in applied_. Helpers may be at work on the last ones when it returns.
 Status Replay::ApplyAll() {
   const auto is_of_one_key = [](const Held& h) { return IsOfOneKey(h.change); };
   const auto end = applied_.changes.end();
@@ -205,12 +205,12 @@ Status Replay::ApplyAll() {
   return {};
 }
 
-// Begins to.
+// Begins to apply changes of single keys; Join() ends it.
 Status Replay::ApplyKeys(std::span<const Held> changes) {
   job_.engine = applied_.engine;
   for (auto& share : job_.shares) share.clear();
   has_help_ = helper_pool_.helpers() > 0 && changes.size() >= kHelpedMin;
-  // Without help as one share, for batches as large as may be.
+  // Without helpers all changes are one share, so that batches are as large as they may be.
   for (const Held& h : changes) job_.shares[has_help_ ? h.share : 0].push_back(&h.change);
   job_.statuses.fill({});
   job_.next.store(0, std::memory_order_relaxed);
@@ -225,7 +225,7 @@ void Replay::DoShares() {
   }
 }
 
-// Until what was begun is done.
+// Helps to apply the shares that were begun, and returns when all are applied.
 Status Replay::Join() {
   DoShares();
   if (std::exchange(has_help_, false)) helper_pool_.End();

@@ -1,12 +1,12 @@
-// replay.h: does again what the log says was done.
+// replay.h: applies the changes of the log to engines.
 //
-// Changes wait until a progress record says that they are complete, then are applied in the order
-// of their versions. What never gets complete is dropped: nobody was told of it.
+// Changes wait until a progress record says that they are complete; then they are applied in the
+// order of their versions. Changes that never become complete are dropped: no reply told of them.
 //
 // Changes of single keys that are complete are collected, and divided into shares by their keys.
-// Helpers apply one share after the other while the owner reads on; when it has collected the next
-// ones it applies shares, too, until there is none left. A change of many keys waits for all before
-// it.
+// Helpers apply one share after the other while the owner reads on; when the owner has collected
+// the next changes it applies shares, too, until none is left. A change of many keys waits for all
+// changes before it.
 #pragma once
 
 #include <array>
@@ -28,47 +28,47 @@
 
 namespace skep::durable {
 
-// Nothing that was applied once is refused for the memory that it takes: what functions make is
-// divided into as many batches as it needs (feed.h).
+// No change that was applied once is refused for the memory that it takes: the results of functions
+// are divided into as many batches as they need (feed.h).
 //
 // Thread safety: one owner.
-// Memory: 16 MiB of records and a write of the log that are collected, as much that is applied; and
-// of each thread what a Feed takes.
+// Memory: 16 MiB of records, and a write of the log, that are collected; as much that is applied;
+// and a Feed for each thread.
 class Replay {
  public:
-  // The engine of a keyspace, and the version that it has already; null if there is no such
-  // keyspace.
+  // The engine of a keyspace, null if there is no such keyspace, and the version that the engine
+  // has already.
   struct Target {
     Engine* engine = nullptr;
     Version has = 0;
   };
   using Find = std::function<Target(uint32_t keyspace)>;
 
-  // So many threads apply changes, the owner among them.
+  // `threads` is how many threads apply changes, the owner among them.
   Replay(Find find, uint32_t threads) : find_(std::move(find)), helper_pool_(threads - 1) {}
   ~Replay() { static_cast<void>(Join()); }
 
-  // The next record of the log.
-  //   kCorrupt          it is not what a record should be; `detail` is an offset in its payload
-  //   kInvalidArgument  it needs what there is not: problem() says what
-  //   kTooLarge         a key or value, here or not long before, exceeds what the engine takes at
-  //                     all
+  // Takes the next record of the log.
+  //   kCorrupt          the record is malformed; `detail` is an offset in its payload
+  //   kInvalidArgument  it needs a keyspace, function or version that there is not: see problem()
+  //   kTooLarge         a key or value, of this record or one shortly before, exceeds the engine's
+  //                     limit
   //   kOutOfMemory      the engine has no room
   Status Add(const LogRecord& record);
-  // Applies what is complete now.
+  // Applies the changes that are complete.
   Status Flush();
-  // At the end of the log: the same, and the rest is dropped.
+  // Applies the changes that are complete and drops the others. To be called at the end of the log.
   Status Finish();
 
   const std::string& problem() const { return problem_; }
   uint64_t records() const { return records_; }
   uint64_t changes() const { return changes_; }  // applied
-  uint64_t dropped() const { return dropped_; }  // changes that never got complete
-  uint64_t now_ms() const { return now_ms_; }    // the latest that a batch had
-  // Records that wait, in memory. Those of which the target has all already do not.
+  uint64_t dropped() const { return dropped_; }  // changes that never became complete
+  uint64_t now_ms() const { return now_ms_; }    // the latest time that a batch had
+  // The number of records that wait in memory. Records whose changes the target has already do not.
   size_t waiting() const;
 
-  // The highest version of a keyspace that the log has spoken of, dropped ones included.
+  // The highest version of a keyspace that is in the log, including those of dropped changes.
   Version LastVersion(uint32_t keyspace) const;
 
  private:
@@ -85,17 +85,17 @@ class Replay {
     Version complete = 0;
     size_t held_bytes = 0;
     std::vector<Held> held;
-    std::deque<std::string> payloads;  // of what is held
+    std::deque<std::string> payloads;  // that `held` has views of
   };
 
-  // To be applied to an engine, in this order.
+  // Changes that are complete, to be applied to an engine in this order.
   struct Complete {
     Engine* engine = nullptr;
     std::vector<Held> changes;
-    std::deque<std::string> payloads;  // what they are views of
+    std::deque<std::string> payloads;  // that `changes` has views of
   };
 
-  // Changes of single keys that are being applied. Whoever has drawn a share applies it.
+  // Changes of single keys that are being applied. A thread that has drawn a share applies it.
   struct Job {
     Engine* engine = nullptr;
     std::array<std::vector<const LogChange*>, kShares> shares;
@@ -122,7 +122,7 @@ class Replay {
   uint64_t changes_ = 0;
   uint64_t dropped_ = 0;
   uint64_t now_ms_ = 0;
-  Complete applied_;  // what job_ is of
+  Complete applied_;  // job_ has a part of its changes
   Job job_;
   const std::function<void()> do_shares_ = [this] { DoShares(); };
   bool has_help_ = false;

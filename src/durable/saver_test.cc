@@ -1,4 +1,6 @@
-// Snapshots that were asked for: what is told of them from the asking on.
+// Snapshots that were asked for: what the statistics say from the request on.
+#include "durable/saver.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,7 +12,7 @@
 #include <vector>
 
 #include "base/temporary_directory_test.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 
 namespace skep::durable {
 namespace {
@@ -44,29 +46,27 @@ class AskedFiles final : public FileSystem {
   FileSystem& files_ = PosixFileSystem();
 };
 
-// Goal: who has asked for a snapshot and looks whether it is being written sees it until it is
-// written, also before the thread that writes it has begun. Method: that thread's steps by hand.
+// Goal: from the request of a snapshot until it is written the statistics say that it is being
+// written, also before its thread has begun. Method: that thread's steps by hand.
 TEST(Saver, IsSavingFromTheAskingOn) {
   const TemporaryDirectory directory;
   const Options options{.directory = directory.path(), .log_segment_bytes = uint64_t{1} << 20};
   std::string problem;
-  const auto persistence =
-      std::move(*Persistence::Open(PosixFileSystem(), SystemClock(), options, &problem));
-  const auto keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
-  RecoveryReport report;
-  ASSERT_TRUE(persistence->Recover(*keyspaces, &report, &problem).ok()) << problem;
+  const auto opened = OpenKeyspaces(PosixFileSystem(), SystemClock(), options, &problem);
+  ASSERT_TRUE(opened.has_value()) << problem;
+  Saver& saver = opened->persistence->saver();
 
-  EXPECT_FALSE(persistence->snapshots().is_saving);
-  EXPECT_TRUE(persistence->RequestSave());
-  EXPECT_TRUE(persistence->snapshots().is_saving);
-  EXPECT_FALSE(persistence->RequestSave());
-  EXPECT_TRUE(persistence->StepSaver());
-  EXPECT_FALSE(persistence->snapshots().is_saving);
-  EXPECT_EQ(persistence->snapshots().finished, 1u);
-  EXPECT_TRUE(persistence->snapshots().last_status.ok());
-  EXPECT_TRUE(persistence->RequestSave());
-  EXPECT_TRUE(persistence->StepSaver());
-  EXPECT_TRUE(persistence->Close().ok());
+  EXPECT_FALSE(saver.statistics().is_saving);
+  EXPECT_TRUE(saver.Request());
+  EXPECT_TRUE(saver.statistics().is_saving);
+  EXPECT_FALSE(saver.Request());
+  EXPECT_TRUE(saver.Step());
+  EXPECT_FALSE(saver.statistics().is_saving);
+  EXPECT_EQ(saver.statistics().finished, 1u);
+  EXPECT_TRUE(saver.statistics().last_status.ok());
+  EXPECT_TRUE(saver.Request());
+  EXPECT_TRUE(saver.Step());
+  EXPECT_TRUE(opened->persistence->Close().ok());
 }
 
 // Goal: a snapshot that is wanted while the saver's thread looks after the disk's space is written
@@ -78,27 +78,26 @@ TEST(Saver, LookingAfterSpaceDoesNotRefuseASnapshot) {
   const Options options{.directory = directory.path(), .log_segment_bytes = uint64_t{1} << 20};
   AskedFiles files;
   std::string problem;
-  const auto persistence = std::move(*Persistence::Open(files, SystemClock(), options, &problem));
-  const auto keyspaces = std::move(*Keyspaces::Make(options, nullptr, persistence.get()));
-  RecoveryReport report;
-  ASSERT_TRUE(persistence->Recover(*keyspaces, &report, &problem).ok()) << problem;
+  const auto opened = OpenKeyspaces(files, SystemClock(), options, &problem);
+  ASSERT_TRUE(opened.has_value()) << problem;
+  Saver& saver = opened->persistence->saver();
 
   std::atomic<bool> has_ended = false;
   Status saved;
   std::thread other;
   files.on_free_bytes = [&] {
     other = std::thread([&] {
-      saved = persistence->Save();
+      saved = saver.Save();
       has_ended = true;
     });
-    while (!has_ended && !persistence->snapshots().is_saving) std::this_thread::yield();
+    while (!has_ended && !saver.statistics().is_saving) std::this_thread::yield();
   };
-  static_cast<void>(persistence->StepSaver());
+  static_cast<void>(saver.Step());
   ASSERT_TRUE(other.joinable());
   other.join();
   EXPECT_TRUE(saved.ok()) << saved.ToString();
-  EXPECT_EQ(persistence->snapshots().finished, 1u);
-  EXPECT_TRUE(persistence->Close().ok());
+  EXPECT_EQ(saver.statistics().finished, 1u);
+  EXPECT_TRUE(opened->persistence->Close().ok());
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ namespace skep::durable {
 namespace {
 
 constexpr int kZstdLevel = 1;
-// A frame that decompressors skip: magic, length of the rest, the rest.
+// Begins a frame that decompressors skip: this number, the length of the rest, the rest.
 constexpr uint32_t kSkippedFrameMagic = 0x184d2a50;
 constexpr size_t kSkippedFrameHeadBytes = 8;
 
-// Takes one item off the front. `key` has the key before it, and then its own.
+// Takes one item off the front. `key` is the key of the item before, and is made that of this one.
 bool TakeItem(std::string_view& from, std::string* key, SnapshotItem* item) {
   uint64_t shared;
   uint64_t key_bytes;
@@ -97,7 +97,8 @@ void SnapshotBlockEncoder::Encode(const SnapshotBlockBuilder& items, uint32_t ke
   block->replace(0, kHeaderBytes, BytesOf(header));
 }
 
-// Writes at most as many bytes as there are; returns how many, 0 if it cannot make them fewer.
+// Compresses the bytes to `to`, into no more bytes than they are. Returns how many it has written;
+// 0 if it cannot make them fewer.
 size_t SnapshotBlockEncoder::Compress(std::string_view raw, char* to) {
   if (zstd_ == nullptr) return 0;
   const size_t bytes =
@@ -138,7 +139,7 @@ bool IsBlockHeader(const SnapshotBlockHeader& header, uint64_t offset, uint64_t 
 }
 
 Result<std::string> ReadBlockItems(File& file, uint64_t offset, const SnapshotBlockHeader& header) {
-  // GCC 12 tells the function of the capacity where it should of the size: it is not asked.
+  // No resize_and_overwrite(): GCC 12 passes the capacity to the function instead of the size.
   std::string stored;
   Status status;
   stored.resize_and_overwrite(header.stored_bytes, [&](char* bytes, size_t) {

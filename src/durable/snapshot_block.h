@@ -4,8 +4,8 @@
 //            one after the other                   compresses                        knows its
 //            place
 //
-// The three steps share nothing, so that blocks can be compressed by another thread than adds to
-// them or writes them.
+// The three steps share nothing, so that different threads can add to blocks, compress them, and
+// write them.
 #pragma once
 
 #include <functional>
@@ -28,9 +28,10 @@ class SnapshotBlockBuilder {
   uint32_t items() const { return items_; }
   std::string_view raw() const { return raw_; }
 
-  // Whether an item of this size goes in; always if there is none yet.
+  // Whether an item of this size fits. The first one always does.
   bool HasRoom(size_t key_bytes, size_t value_bytes) const;
-  // Copies the bytes. Required: HasRoom, lengths within the format's limits.
+  // Adds an item, whose bytes are copied. Required: HasRoom, and lengths within the format's
+  // limits.
   void Add(const SnapshotItem& item);
   void Clear();
 
@@ -48,8 +49,8 @@ class SnapshotBlockEncoder {
   SnapshotBlockEncoder(const SnapshotBlockEncoder&) = delete;
   SnapshotBlockEncoder& operator=(const SnapshotBlockEncoder&) = delete;
 
-  // Makes `block` the block of these items, all but the CRC of its header. They are stored as they
-  // are if zstd cannot make them smaller. Costs 2 to 10 ms a MiB.
+  // Encodes the items into `block`, all but the CRC of its header. They are stored as they are if
+  // zstd cannot make them smaller. Costs 2 to 10 ms a MiB.
   void Encode(const SnapshotBlockBuilder& items, uint32_t keyspace, std::string* block);
 
  private:
@@ -61,22 +62,24 @@ class SnapshotBlockEncoder {
 // Completes the header of an encoded block that will lie at `offset`; returns its CRC.
 uint32_t SealBlock(uint64_t offset, std::string* block);
 
-// An item that the function refuses ends the visit, with its Status. The views are valid in the
-// call only.
+// A function that is called for items. If it returns an error the visit ends with it. The views are
+// valid in the call only.
 using SnapshotVisit = std::function<Status(const SnapshotItem&)>;
 
 // Whether these bytes are the header of a block that may lie at `offset` and ends at `end` or
-// before. All its numbers are within their limits then.
+// before. If so, all its numbers are within their limits.
 bool IsBlockHeader(const SnapshotBlockHeader& header, uint64_t offset, uint64_t end);
 
-// The items' bytes of the block at `offset`, whose header IsBlockHeader accepted. Reads and checks
-// the payload. Thread-safe, as File::ReadAt is. Takes memory for the stored and the raw bytes.
-//   kCorrupt  the payload is not what was written; the detail is `offset`
+// Reads and checks the payload of the block at `offset`, whose header IsBlockHeader has accepted.
+// Returns the items' bytes. Thread-safe, as File::ReadAt is. Takes memory for the stored and the
+// raw bytes.
+//   kCorrupt  the payload fails its check; the detail is `offset`
 //   kIo       the file cannot be read
 Result<std::string> ReadBlockItems(File& file, uint64_t offset, const SnapshotBlockHeader& header);
 
-// Calls visit for each of the items. Items before a fault have been visited.
-//   kCorrupt  these bytes are not that many items; the detail is `offset`, the block's
+// Calls visit for each item in a block's bytes. If it fails, the items before the fault have been
+// visited.
+//   kCorrupt  the bytes are not that many items; the detail is `offset`, that of the block
 Status VisitItems(std::string_view raw, uint32_t items, uint64_t offset,
                   const SnapshotVisit& visit);
 

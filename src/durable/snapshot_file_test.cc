@@ -1,4 +1,4 @@
-// What is written is what is read, and nothing else is ever read.
+// A snapshot's items are read as they were written, and nothing else is ever read.
 #include <errno.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class SnapshotFile : public testing::Test {
     ASSERT_TRUE(read) << read.error().ToString();
     EXPECT_TRUE(*read == snapshot);
   }
-  // Whatever these bytes are, they are not taken for another snapshot than `original`.
+  // Checks that these bytes are not taken for another snapshot than `original`.
   void ExpectRefused(const std::string& bytes) {
     StoreBytes(files(), path(), bytes);
     const Result<TestSnapshot> read = ReadSnapshot(files(), path());
@@ -135,7 +135,7 @@ TYPED_TEST(SnapshotFile, BlocksAreFull) {
   }
   EXPECT_EQ((*reader)->raw_bytes(), raw_bytes);
   EXPECT_EQ((*reader)->items(), 30'000u);
-  // What a key has in common with the one before is not stored again.
+  // The bytes that a key has in common with the one before are not stored again.
   EXPECT_LT(raw_bytes, 30'000u * (30 + 4 + 4));
 }
 

@@ -1,5 +1,5 @@
-// snapshot_format.h: what lies where in a snapshot file, version 1. docs/formats/snapshot.md has
-// the same with an example, byte by byte.
+// snapshot_format.h: the bytes of a snapshot file, version 1. docs/formats/snapshot.md describes
+// them with an example, byte by byte.
 //
 //   +--------+-------+-------+-- --+-------+--------+---------+
 //   | header | block | block | ... | block | footer | trailer |
@@ -17,11 +17,12 @@
 //            IndexEntry, in the order of the file. The blocks lie side by side, from the header to
 //            the footer.
 //
-// Without the footer nothing is a snapshot: the trailer is written last. Numbers are little-endian.
+// A file without a footer is no snapshot: the trailer is written last. Numbers are little-endian.
 //
 // A CRC is the CRC-32C of the bytes named. Those of a block's header, the footer and the trailer
-// begin with the 8 bytes of their offset in the file (CrcAt), so that what lies at another place
-// than it was written to, be it a file in a value of a file, is never taken for what it seems.
+// begin with the 8 bytes of their offset in the file (CrcAt). So bytes that lie at another place
+// than they were written to, as those of a snapshot that is a value in a snapshot, fail their
+// check.
 #pragma once
 
 #include <bit>
@@ -47,8 +48,8 @@ inline constexpr size_t kSnapshotBlockBytes = 256 * 1024;
 inline constexpr size_t kSnapshotItemHeadBytesMax = 3 + 3 + 4 + 10;  // four varints
 inline constexpr size_t kSnapshotRawBytesMax =
     kSnapshotItemHeadBytesMax + kSnapshotKeyBytesMax + kSnapshotValueBytesMax;
-// What is stored is never less than the items' bytes divided by this, so that a reader can tell
-// from the size of a file how much memory it may be asked for.
+// The stored bytes are never fewer than the items' bytes divided by this, so that the size of a
+// file tells a reader how much memory it may need.
 inline constexpr size_t kSnapshotExpansionMax = 1024;
 
 // The first bytes as a number.
@@ -70,7 +71,7 @@ enum class SnapshotEncoding : uint32_t {
   kZstd = 1,  // frames of zstd, the last of which may be one to skip
 };
 
-// The bytes of the file. These 24 mean the same in every version to come.
+// The first 24 bytes of the file. They mean the same in every version to come.
 struct SnapshotHeader {
   uint64_t magic;
   uint64_t created_ms;
@@ -100,7 +101,7 @@ struct SnapshotFooterHead {
 };
 static_assert(sizeof(SnapshotFooterHead) == 32);
 
-// Ascending by index.
+// The entries ascend by index.
 struct SnapshotKeyspaceEntry {
   uint32_t index;
   uint32_t engine_bytes;  // that many bytes follow
@@ -141,7 +142,7 @@ inline uint32_t CrcAt(uint64_t offset, std::string_view bytes) {
   return Crc32c(bytes, Crc32c(BytesOf(offset)));
 }
 
-// What a snapshot says of a keyspace.
+// The description of a keyspace in a snapshot.
 struct SnapshotKeyspace {
   uint32_t index = 0;
   std::string engine;

@@ -10,8 +10,8 @@
 namespace skep::durable {
 namespace {
 
-// What src/durable/golden/snapshot_v1 holds: a block as it is, a compressed one, and one that is
-// padded because it compresses too well.
+// The contents of src/durable/golden/snapshot_v1: a block as it is, a compressed one, and one that
+// is padded because it compresses too well.
 TestSnapshot GoldenSnapshot() {
   TestSnapshot snapshot = {
       .created_ms = 1'764'000'000'000,

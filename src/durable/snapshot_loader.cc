@@ -26,15 +26,15 @@ Status Put(const SnapshotItem& item, Feed& feed) {
   return feed.Added(item.key.size() + item.value.size());
 }
 
-// What one thread loads at a time: blocks of one keyspace that follow each other.
+// The work of one thread at a time: blocks of one keyspace that follow each other.
 struct Task {
   Engine* engine;
-  BulkLoad* bulk;  // null: in batches
+  BulkLoad* bulk;  // null: the items are loaded in batches
   std::span<const size_t> blocks;
   std::optional<size_t> next_block;  // of the keyspace
 };
 
-// The first key of the block.
+// Reads the first key of a block.
 Result<std::string> FirstKey(const SnapshotReader& reader, size_t block) {
   constexpr Code kEnough = Code::kAborted;
   std::string key;
@@ -65,8 +65,8 @@ class Loading {
   }
 
  private:
-  // Blocks of a task: as many as keep all threads busy to the end, but so many that reading the
-  // first key of the next one is nothing beside them.
+  // A task has few enough blocks that all threads are busy to the end, and so many that reading the
+  // first key of the next block costs nothing beside them.
   static constexpr size_t kTaskBlocksMax = 64;
   static constexpr size_t kTasksOfThread = 8;
 
@@ -143,7 +143,7 @@ class Loading {
   std::vector<std::unique_ptr<BulkLoad>> bulks_;
   std::atomic<size_t> next_{0};  // task
   Mutex mutex_;
-  Status first_;  // that was not good; guarded by the mutex
+  Status first_;  // the first error; guarded by the mutex while threads work
 };
 
 }  // namespace

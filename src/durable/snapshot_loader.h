@@ -1,4 +1,4 @@
-// snapshot_loader.h: from the items of a snapshot to engines.
+// snapshot_loader.h: loads the items of a snapshot into engines.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,19 @@
 
 namespace skep::durable {
 
-// The engine of a keyspace. An error ends the loading.
+// Returns the engine of a keyspace. An error ends the loading.
 using EngineOfKeyspace = std::function<Result<Engine*>(uint32_t keyspace)>;
 
-// Puts all items into their engines, as of no time: nothing expires. An engine that has a bulk load
-// gets its items by that. After an error the engines are good for nothing but to be destroyed.
-// Memory, of each thread: a block, and a Feed of items.
-//   kCorrupt, kIo  of the reader; or items that should be in the order of their keys are not
+// Loads all items into their engines, by the bulk load of an engine that has one. The items get no
+// time, so nothing expires. After an error the engines can only be destroyed. Memory: a block and a
+// Feed for each thread.
+//   kCorrupt, kIo  of the reader; or items of an ordered engine are not in the order of their keys
 //   kOutOfMemory   of an engine
 //   others         of `engine_of`
 Status LoadSnapshot(const SnapshotReader& reader, const EngineOfKeyspace& engine_of,
                     uint32_t threads_max);
 
-// The same of what is good in a damaged file; on one core.
+// Loads the good items of a damaged file, by one thread.
 //   kNotSupported  a newer Skep wrote it
 Result<SnapshotSalvage> LoadDamagedSnapshot(FileSystem& files, const std::string& path,
                                             const EngineOfKeyspace& engine_of);

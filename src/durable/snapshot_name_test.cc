@@ -18,7 +18,7 @@ class SnapshotNames : public testing::Test {
   SnapshotNames() {
     TestStore store({}, LogSync::kAlways, kTestSegmentBytes);
     Put(store, 20);
-    EXPECT_TRUE(store.persistence().Save().ok());
+    EXPECT_TRUE(store.persistence().saver().Save().ok());
     at_snapshot_ = store.States();
     killed_ = TakeImage(store.disk());
     Put(store, 30);
@@ -61,8 +61,8 @@ class SnapshotNames : public testing::Test {
   uint64_t position_ = 0;
 };
 
-// Goal: a snapshot whose name says another position of the log than it has is told, with its path,
-// by a start, a rehearsal and a check; a repair takes it for what it is, and nothing is lost.
+// Goal: a start, a rehearsal and a check report a snapshot whose name has another position than its
+// contents, with its path; a repair goes by the contents, and nothing is lost.
 TEST_F(SnapshotNames, OfAnotherPosition) {
   struct Case {
     uint64_t position;
@@ -105,7 +105,7 @@ TEST_F(SnapshotNames, OfAnotherPosition) {
   }
 }
 
-// Goal: an older snapshot with a wrong name, which nobody needs, is told by a check alone.
+// Goal: an older snapshot with a wrong name, which no start needs, is reported by a check alone.
 TEST_F(SnapshotNames, OfAnotherPositionBeforeTheNewest) {
   const Image image = WithSnapshotAt(position_ - 1, true);
   TestStore store(image, LogSync::kAlways, kTestSegmentBytes);
@@ -121,8 +121,8 @@ TEST_F(SnapshotNames, OfAnotherPositionBeforeTheNewest) {
   EXPECT_EQ(check->not_needed.size(), 1u);
 }
 
-// Goal: that the log does not reach to the snapshot is told by a start, once, by a rehearsal and
-// a check, whatever has become of its segment; it is no damage. One that ends there is well.
+// Goal: a start, once, a rehearsal and a check report that the log does not reach to the snapshot,
+// whatever has become of its segment; it is no damage. A log that ends there is well.
 TEST_F(SnapshotNames, BehindTheEndOfTheLog) {
   const std::string segment = SegmentName({.begin = 0, .epoch = 1});
   ASSERT_TRUE(closed_.contains(segment));
@@ -160,7 +160,9 @@ TEST_F(SnapshotNames, BehindTheEndOfTheLog) {
     TestStore store(c.image, LogSync::kAlways, kTestSegmentBytes);
     ASSERT_TRUE(store.status().ok()) << store.problem();
     EXPECT_EQ(store.report().lacks_log, c.lacks_log);
-    if (c.lacks_log) EXPECT_EQ(store.States(), at_snapshot_);
+    if (c.lacks_log) {
+      EXPECT_EQ(store.States(), at_snapshot_);
+    }
     TestStore next(TakeImage(store.disk()), LogSync::kAlways, kTestSegmentBytes);
     EXPECT_EQ(next.States(), store.States());
     EXPECT_FALSE(next.report().lacks_log);

@@ -1,10 +1,10 @@
-// snapshot_reader.h: reads a snapshot file, snapshot_format.h. What is left of a damaged one:
-// snapshot_salvage.h.
+// snapshot_reader.h: reads a snapshot file, snapshot_format.h. snapshot_salvage.h reads damaged
+// ones.
 //
-// No byte is believed before its CRC is checked, and no length before it is compared with what
-// there is. Whatever the file: Open takes memory for its footer, at most ten times the file's size;
-// reading a block takes what it has in the file and at most 1024 times as much, never more than the
-// largest item (64 MiB).
+// No byte is believed before its CRC is checked, and no length before it is compared with the bytes
+// that there are. Whatever the file has, Open takes memory for its footer, at most ten times the
+// file's size; reading a block takes its size in the file and at most 1024 times as much, never
+// more than the largest item (64 MiB).
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,9 @@ class SnapshotReader {
   uint64_t file_bytes() const { return file_bytes_; }
   uint32_t version() const { return version_; }
   uint64_t created_ms() const { return created_ms_; }
-  // Ascending by index.
+  // The keyspaces, ascending by index.
   const std::vector<SnapshotKeyspace>& keyspaces() const { return keyspaces_; }
-  // Of all keyspaces, of all blocks.
+  // The number of items of all keyspaces.
   uint64_t items() const { return items_; }
   uint64_t raw_bytes() const { return raw_bytes_; }
 
@@ -52,8 +52,8 @@ class SnapshotReader {
 
   // Reads block `i` and calls visit for each of its items, in the order in which they were added.
   // Required: i < block_count(). Blocks may be read in any order, and by several threads.
-  //   kCorrupt  the block is damaged; the detail is its offset. Nothing has been visited, unless
-  //             what wrote the block was wrong already.
+  //   kCorrupt  the block is damaged; the detail is its offset. No item has been visited, unless
+  //             the writer of the block was wrong already.
   //   kIo       the file cannot be read
   //   others    of visit, which ended it
   Status ReadBlock(size_t i, const SnapshotVisit& visit) const;
@@ -64,7 +64,7 @@ class SnapshotReader {
   explicit SnapshotReader(std::unique_ptr<File> file) : file_(std::move(file)) {}
 
   Status ReadHeader();
-  // Independent of the header.
+  // Does not need the header.
   Status ReadFooter();
   Status ParseFooter(uint64_t offset, std::string_view footer);
   Status CheckIndex(uint64_t footer_offset) const;

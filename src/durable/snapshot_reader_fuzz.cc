@@ -72,7 +72,7 @@ void Check(std::string_view bytes) {
   SKEP_CHECK(salvaged.value_bytes <= kSnapshotExpansionMax * bytes.size());
   if (is_sound) SKEP_CHECK(salvage->lost.empty() && salvaged == read);
   for (const SnapshotSalvage::Loss& loss : salvage->lost) {
-    // Of none, where a file ends too early.
+    // A lost part has no bytes only where the file ends too early.
     SKEP_CHECK(loss.bytes > 0 || loss.offset == bytes.size());
     SKEP_CHECK(loss.offset + loss.bytes <= bytes.size());
   }

@@ -42,7 +42,7 @@ std::string SmallFile() {
   return *disk.files.ReadAll("file");
 }
 
-// What a file says of its only block.
+// What a file claims of its only block.
 struct Claims {
   uint32_t raw_bytes;
   uint32_t items = 1;

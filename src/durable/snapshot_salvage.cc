@@ -93,8 +93,8 @@ class SnapshotSalvager {
     return header;
   }
 
-  // Visits all items of the block, or loses it. Its header is right, so it is known where it ends:
-  // nothing in a block is ever taken for another one.
+  // Visits all items of a block, or notes that it is lost. Its header is good, so its end is known,
+  // and no bytes inside the block are taken for another one.
   Status TakeBlock(uint64_t offset, const SnapshotBlockHeader& header) {
     const Result<std::string> raw = ReadBlockItems(file(), offset, header);
     if (!raw && !IsDamage(raw.error())) return raw.error();
@@ -109,7 +109,8 @@ class SnapshotSalvager {
                       [&](const SnapshotItem& item) { return visit_(header.keyspace, item); });
   }
 
-  // Where the next header of a block is, from `offset` on; the end of the file if there is none.
+  // Returns the offset of the next header of a block, from `offset` on; the end of the file if
+  // there is none.
   Result<uint64_t> FindHeader(uint64_t offset) {
     const std::string_view magic = BytesOf(kSnapshotBlockMagic);
     std::string window;

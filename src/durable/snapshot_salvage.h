@@ -1,4 +1,4 @@
-// snapshot_salvage.h: what can still be read of a damaged snapshot file.
+// snapshot_salvage.h: reads the good parts of a damaged snapshot file.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ struct SnapshotSalvage {
   };
 
   bool has_header = false;
-  uint64_t created_ms = 0;  // of the header
-  // Of the footer. Without it, what the blocks belong to and whether some are missing at the end is
-  // not known.
+  uint64_t created_ms = 0;  // as the header says
+  // Whether the footer is good. Without it the engines of the keyspaces are not known, nor whether
+  // blocks are missing at the end.
   bool has_footer = false;
   std::vector<SnapshotKeyspace> keyspaces;
 
   uint64_t blocks = 0;  // visited
   uint64_t items = 0;
-  // Ascending, with gaps between; a lost header or footer is one, too. Of a file that was cut off
-  // behind a block, it is the place where it ends, of 0 bytes.
+  // The lost parts, ascending, with good ones between them; a lost header or footer is one, too. If
+  // a file was cut off behind a block, the place where it ends is a part of 0 bytes.
   std::vector<Loss> lost;
 };
 
-// Refuses an item to end the salvage.
+// Is called for each item. An error ends the salvage.
 using SalvageVisit = std::function<Status(uint32_t keyspace, const SnapshotItem& item)>;
 
 // Calls visit for each item of each block whose CRCs are right, in the order of the file. With a
-// good footer the blocks are those it lists; else the file is walked, and bytes that are no block
-// are searched for the next one. Of a sound file nothing is lost.
+// good footer the blocks are those it lists. Otherwise the file is read from the front, and bytes
+// that are no block are searched for the next one. A sound file has no lost parts.
 //   kNotSupported  a newer Skep wrote it; `detail` is its version. Nothing has been visited.
 //   kIo            the file cannot be opened or read
 //   others         of visit, which ended it

@@ -105,7 +105,7 @@ TEST_F(Salvage, OneWrongByteCostsOnePart) {
   }
 }
 
-// Goal: the same where the footer is damaged, too.
+// Goal: one wrong byte costs one part, also where the footer is damaged, too.
 TEST_F(Salvage, WalksWithoutAFooter) {
   bytes_.back() = 'x';
   for (size_t at = 0; at < blocks_[2].end(); ++at) {

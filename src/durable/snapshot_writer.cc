@@ -19,7 +19,7 @@ std::string DirectoryOf(const std::string& path) {
   return directory.empty() ? "." : directory;
 }
 
-// Sorts them, and sets how many items each has.
+// Sorts the keyspaces, and sets how many items each has.
 Status CountItems(const std::vector<SnapshotIndexEntry>& index,
                   std::vector<SnapshotKeyspace>& keyspaces) {
   std::ranges::sort(keyspaces, {}, &SnapshotKeyspace::index);
@@ -95,7 +95,7 @@ Status SnapshotWriter::Finish(std::vector<SnapshotKeyspace> keyspaces) {
 void SnapshotWriter::Abandon() {
   if (file_ == nullptr) return;
   file_ = nullptr;
-  // If it fails the next writer of this path empties the file.
+  // If the removal fails the next writer of this path empties the file.
   static_cast<void>(files_.Remove(UnfinishedPath(path_)));
 }
 
@@ -105,8 +105,8 @@ Status SnapshotWriter::Append(std::string_view bytes) {
   return status;
 }
 
-// Synced a piece at a time, so that a sync of the log, which may have to wait for all that the file
-// system has to write, never finds much of it.
+// The file is synced a piece at a time: a sync of the log may have to wait for all that the file
+// system has to write, and must not find much.
 Status SnapshotWriter::FlushBlock() {
   if (builder_.empty()) return {};
   encoder_.Encode(builder_, keyspace_, &block_);

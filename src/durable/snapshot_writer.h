@@ -17,12 +17,12 @@
 
 namespace skep::durable {
 
-// Thread safety: one owner. Takes memory for two blocks, 32 bytes for each block written, and what
-// zstd needs, about 600 KiB; a block is as large as the largest item, 256 KiB at least.
+// Thread safety: one owner. Memory: two blocks, 32 bytes for each block written, and about 600 KiB
+// for zstd. A block is as large as the largest item, 256 KiB at least.
 class SnapshotWriter {
  public:
-  // Begins the file, in place of what an earlier writer of this path left unfinished. `files`
-  // outlives the writer.
+  // Begins the file, in place of one that an earlier writer of this path has left unfinished.
+  // `files` must outlive the writer.
   //   kIo  the file cannot be created or written
   static Result<std::unique_ptr<SnapshotWriter>> Create(FileSystem& files, const std::string& path,
                                                         uint64_t created_ms);
@@ -30,16 +30,16 @@ class SnapshotWriter {
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
-  // Adds an item. Items of a keyspace may come in several pieces; a piece ends the block of the one
-  // before, so pieces should be long. Keys that have much in common with the one before cost less.
+  // Adds an item. Items of a keyspace may come in several pieces; each piece begins a new block, so
+  // pieces should be long. A key that has much in common with the one before costs less.
   //   kTooLarge  the key or value is longer than the format allows; `detail` is the limit
   //   kIo        a block cannot be written
   // After an error nothing more is written, the unfinished file is removed, and every call returns
   // that error.
   Status Add(uint32_t keyspace, std::string_view key, std::string_view value, uint64_t deadline_ms);
 
-  // Completes the file and gives it its name. Call it once, last. `keyspaces` says everything of
-  // every keyspace, in any order, but for the number of items, which the writer has counted itself.
+  // Completes the file and gives it its name. Call it once, last. `keyspaces` describes every
+  // keyspace, in any order; the writer sets the numbers of items.
   //   kInvalidArgument  an item's keyspace is missing, one is there twice, or an engine's name has
   //                     more than 255 bytes
   //   kIo               the file cannot be written, synced or renamed: there is no file of the
@@ -47,7 +47,7 @@ class SnapshotWriter {
   //                     synced: it is there, whole, but a power loss may undo the renaming.
   Status Finish(std::vector<SnapshotKeyspace> keyspaces);
 
-  // Removes the unfinished file. Nothing can be added then.
+  // Removes the unfinished file. No items can be added then.
   void Abandon();
 
   uint64_t bytes_written() const { return bytes_; }
@@ -59,7 +59,7 @@ class SnapshotWriter {
   Status FlushBlock();
   Status WriteFooter(std::vector<SnapshotKeyspace>& keyspaces);
   Status Publish();
-  // Keeps the first error, and gives the file up.
+  // Ends the writing after an error: keeps the first one, and removes the file.
   Status Ended(Status status);
 
   FileSystem& files_;

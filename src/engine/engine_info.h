@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,9 +24,10 @@ struct EngineInfo {
   // Whether the engine can have these options; a null pointer: it can have any.
   //   kInvalidArgument  a number that options.h does not allow, which is the detail
   Status (*check)(const IndexOptions& options) = nullptr;
-  // Reads one of the options NAME=VALUE that may follow the engine's name; a null pointer: none
-  // may.
-  //   kInvalidArgument  there is no such option, or its value is no number
+  // The names of the options NAME=VALUE that may follow the engine's name.
+  std::span<const std::string_view> option_names = {};
+  // Reads one of those options; a null pointer: there are none.
+  //   kInvalidArgument  what is wrong with the value
   Status (*read_option)(std::string_view name, std::string_view value,
                         IndexOptions& options) = nullptr;
   // Returns Engine::format() of an engine with these options; a null pointer: it is the name.

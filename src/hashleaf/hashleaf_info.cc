@@ -1,6 +1,9 @@
 // The EngineInfo of the engine hashleaf: its options are parsed, checked and printed here.
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 #include "base/decimal.h"
 #include "hashleaf/hashleaf_engine.h"
@@ -31,18 +34,17 @@ Status CheckOptions(const IndexOptions& index) {
   return {};
 }
 
+constexpr std::string_view kOptionNames[] = {"key", "value", "leaf", "threads"};
+constexpr uint32_t HashleafOptions::* kOptions[] = {
+    &HashleafOptions::key_bytes, &HashleafOptions::value_bytes, &HashleafOptions::leaf_bytes,
+    &HashleafOptions::threads};
+static_assert(std::size(kOptions) == std::size(kOptionNames));
+
 Status ReadOption(std::string_view name, std::string_view value, IndexOptions& index) {
-  HashleafOptions& options = index.hashleaf;
-  uint32_t* const option = name == "key"       ? &options.key_bytes
-                           : name == "value"   ? &options.value_bytes
-                           : name == "leaf"    ? &options.leaf_bytes
-                           : name == "threads" ? &options.threads
-                                               : nullptr;
   const auto number = ParseDecimal<uint32_t>(value);
-  if (option == nullptr || !number) {
-    return {Code::kInvalidArgument, "an option of hashleaf is key=, value=, leaf= or threads="};
-  }
-  *option = *number;
+  if (!number) return {Code::kInvalidArgument, "the value is not a number"};
+  const auto at = std::ranges::find(kOptionNames, name);
+  index.hashleaf.*kOptions[at - std::begin(kOptionNames)] = *number;
   return {};
 }
 
@@ -63,6 +65,7 @@ constinit const EngineInfo HashleafEngine::kInfo = {
     .make = &HashleafEngine::Make,
     .keyspaces_max = HashleafEngine::kKeyspacesMax,
     .check = &CheckOptions,
+    .option_names = kOptionNames,
     .read_option = &ReadOption,
     .format = &FormatOptions};
 

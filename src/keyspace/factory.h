@@ -25,8 +25,11 @@ struct EngineSpec {
 
 // Parses an engine's name, which options of the engine may follow:
 // "hashleaf,key=8,value=16,leaf=262144". Options that do not follow have the values of `defaults`.
+// On an error *problem, if given, is a line for a person: it names the engine, the option, and what
+// there is instead.
 //   kInvalidArgument  no such engine, no such option of it, or not with this value
-Result<EngineSpec> ParseEngine(std::string_view text, const IndexOptions& defaults);
+Result<EngineSpec> ParseEngine(std::string_view text, const IndexOptions& defaults,
+                               std::string* problem = nullptr);
 
 // Engine::format() of an engine with this spec.
 std::string FormatOf(const EngineSpec& spec);

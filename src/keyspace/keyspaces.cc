@@ -1,5 +1,7 @@
 #include "keyspace/keyspaces.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 
@@ -22,16 +24,16 @@ Status CheckOthers(const std::map<const EngineInfo*, uint32_t>& counts,
   return {};
 }
 
-}  // namespace
-
-Status Keyspaces::Check(const Options& options) {
+// *problem is set only where it says more than the status.
+Status CheckAll(const Options& options, std::string* problem) {
   if (options.keyspaces == 0) return {Code::kInvalidArgument, "a store needs a keyspace"};
   std::map<const EngineInfo*, uint32_t> counts;  // keyspaces by engine
   const IndexOptions index_options = IndexOptionsOf(options);
-  const auto all = ParseEngine(options.engine, index_options);
+  const auto all = ParseEngine(options.engine, index_options, problem);
   // A name that is not known, without options, is no error here: the caller of Make may bring its
   // engine.
   if (!all && options.engine.find(',') != std::string::npos) return all.error();
+  problem->clear();
   if (all) {
     counts[all->info] = options.keyspaces;
     if (const Status s = CheckEngine(*all); !s.ok()) return s;
@@ -40,8 +42,11 @@ Status Keyspaces::Check(const Options& options) {
     if (index >= options.keyspaces) {
       return {Code::kInvalidArgument, "an engine for a keyspace that there is not", index};
     }
-    const auto spec = ParseEngine(engine, index_options);
-    if (!spec) return {spec.error().code(), spec.error().what(), index};
+    const auto spec = ParseEngine(engine, index_options, problem);
+    if (!spec) {
+      *problem = fmt::format("keyspace {}: {}", index, *problem);
+      return {spec.error().code(), spec.error().what(), index};
+    }
     if (const Status s = CheckEngine(*spec); !s.ok()) return s;
     if (all) --counts[all->info];
     ++counts[spec->info];
@@ -55,15 +60,24 @@ Status Keyspaces::Check(const Options& options) {
   return CheckOthers(counts, index_options);
 }
 
+}  // namespace
+
+Status Keyspaces::Check(const Options& options, std::string* problem) {
+  std::string text;
+  const Status s = CheckAll(options, &text);
+  if (!s.ok() && problem != nullptr) *problem = text.empty() ? s.ToString() : text;
+  return s;
+}
+
 Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const EngineInfo* info,
-                                                   EngineWrapper* wrapper) {
+                                                   EngineWrapper* wrapper, std::string* problem) {
   EngineSpec spec{.info = info, .options = IndexOptionsOf(options)};
   if (info == nullptr) {
-    const auto parsed = ParseEngine(options.engine, spec.options);
+    const auto parsed = ParseEngine(options.engine, spec.options, problem);
     if (!parsed) return Fail(parsed.error());
     spec = *parsed;
   }
-  if (const Status s = Check(options); !s.ok()) return Fail(s);
+  if (const Status s = Check(options, problem); !s.ok()) return Fail(s);
   return std::unique_ptr<Keyspaces>(new Keyspaces(options, spec, wrapper));
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/mutex.h"
@@ -22,17 +23,20 @@ class EngineWrapper {
 // Thread-safe.
 class Keyspaces {
  public:
-  // Whether there can be keyspaces with these options, of whatever engine.
+  // Whether there can be keyspaces with these options, of whatever engine. On an error *problem, if
+  // given, is a line for a person.
   //   kInvalidArgument  no keyspaces; a number that options.h does not allow; keyspace_engines
   //                     names a keyspace or an engine that does not exist
-  static Status Check(const Options& options);
+  static Status Check(const Options& options, std::string* problem = nullptr);
 
   // `info`, if given, is the engine used for options.engine, whatever that names. With a `wrapper`,
   // each engine numbers its writes and is wrapped when it is made. Both must outlive the keyspaces.
+  // `problem`: as Check.
   //   kInvalidArgument  no such engine, or as Check
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options,
                                                  const EngineInfo* info = nullptr,
-                                                 EngineWrapper* wrapper = nullptr);
+                                                 EngineWrapper* wrapper = nullptr,
+                                                 std::string* problem = nullptr);
   // Keyspaces with these engines, at least one.
   explicit Keyspaces(std::vector<std::unique_ptr<Engine>> engines);
   ~Keyspaces();

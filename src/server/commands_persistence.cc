@@ -16,7 +16,7 @@ class SaveTask final : public Task {
   explicit SaveTask(uint64_t finished) : finished_(finished) {}
 
   bool Step(const ServerCall& call) override {
-    const auto snapshots = call.administration().persistence()->snapshots();
+    const auto snapshots = call.administration().persistence()->saver().statistics();
     if (snapshots.finished == finished_) return true;
     if (snapshots.last_status.ok()) {
       call.reply().SimpleString("OK");
@@ -36,8 +36,8 @@ class SaveTask final : public Task {
 void RunSave(const ServerCall& call) {
   durable::Persistence* const persistence = call.administration().persistence();
   if (persistence == nullptr) return call.Error(kNoDirectory);
-  const uint64_t finished = persistence->snapshots().finished;
-  if (!persistence->RequestSave()) return call.Error("ERR Background save already in progress");
+  const uint64_t finished = persistence->saver().statistics().finished;
+  if (!persistence->saver().Request()) return call.Error("ERR Background save already in progress");
   call.Start(std::make_unique<SaveTask>(finished));
 }
 
@@ -46,13 +46,13 @@ void RunBgSave(const ServerCall& call) {
   const bool schedules = call.args().size() == 2 && EqualsIgnoringCase(call.arg(1), "schedule");
   if (call.args().size() > 1 && !schedules) return call.Error(kSyntaxError);
   if (persistence == nullptr) return call.Error(kNoDirectory);
-  if (!persistence->RequestSave()) return call.Error("ERR Background save already in progress");
+  if (!persistence->saver().Request()) return call.Error("ERR Background save already in progress");
   call.reply().SimpleString("Background saving started");
 }
 
 void FinishLastSave(const ServerCall& call, const Batch&, uint32_t) {
   durable::Persistence* const persistence = call.administration().persistence();
-  const uint64_t last_ms = persistence == nullptr ? 0 : persistence->snapshots().last_ms;
+  const uint64_t last_ms = persistence == nullptr ? 0 : persistence->saver().statistics().last_ms;
   call.reply().Integer(static_cast<int64_t>(last_ms / 1000));
 }
 

@@ -72,10 +72,10 @@ void RunKrange(const ServerCall& call) {
 }
 
 Plan PlanKcount(const Call& call, Batch& batch) {
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   RangeArgs args;
   const auto error = ParseRangeArgs(call.args(), 0, batch.scratch(), args);
   if (!error.empty()) return Plan::Error(error);
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   batch.Count(args.range, kTransactionScanKeysMax);
   return Plan::Requests();
 }
@@ -90,15 +90,16 @@ void FinishCount(const Call& call, const Batch& batch, uint32_t slot) {
 void RunKcount(const ServerCall& call) {
   RangeArgs args;
   Scratch scratch;
-  ParseRangeArgs(call.args(), 0, scratch, args);
+  const auto error = ParseRangeArgs(call.args(), 0, scratch, args);
+  if (!error.empty()) return call.Error(error);
   RangeTask::Start(call, {.range = args.range, .count_only = true});
 }
 
 Plan PlanKdelrange(const Call& call, Batch& batch) {
+  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   RangeArgs args;
   const auto error = ParseRangeArgs(call.args(), RangeArgs::kLimitCount, batch.scratch(), args);
   if (!error.empty()) return Plan::Error(error);
-  if (batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
   batch.DeleteRange(args.range, args.limit);
   return Plan::Requests();
 }
@@ -106,7 +107,8 @@ Plan PlanKdelrange(const Call& call, Batch& batch) {
 void RunKdelrange(const Call& call) {
   RangeArgs args;
   Batch batch;
-  ParseRangeArgs(call.args(), RangeArgs::kLimitCount, batch.scratch(), args);
+  const auto error = ParseRangeArgs(call.args(), RangeArgs::kLimitCount, batch.scratch(), args);
+  if (!error.empty()) return call.Error(error);
   const uint32_t slot = batch.DeleteRange(args.range, args.limit);
   call.Execute(batch);
   FinishInteger(call, batch, slot);

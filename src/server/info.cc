@@ -101,7 +101,7 @@ void PersistenceSection(Server& server, Out out) {
     fmt::format_to(out, "loading:0\r\naof_enabled:0\r\n");
     return;
   }
-  const durable::SnapshotStatistics snapshot = persistence->snapshots();
+  const durable::SnapshotStatistics snapshot = persistence->saver().statistics();
   const durable::LogStatistics log = persistence->log().statistics();
   const Status status = persistence->log().status();
   const uint64_t to_replay = std::max(log.position, snapshot.log_position) - snapshot.log_position;
@@ -116,8 +116,8 @@ void PersistenceSection(Server& server, Out out) {
       "snapshots_for_space:{}\r\n",
       status.ok() ? "ok" : "err", log.position, log.synced_position, to_replay, log.records,
       log.changes, log.writes, log.syncs, log.sync_ns_max / 1000, log.unsynced_ms,
-      status.ok() ? "" : status.ToString(), persistence->free_bytes(), snapshot.is_saving ? 1 : 0,
-      snapshot.last_ms / 1000, snapshot.last_status.ok() ? "ok" : "err",
+      status.ok() ? "" : status.ToString(), persistence->saver().free_bytes(),
+      snapshot.is_saving ? 1 : 0, snapshot.last_ms / 1000, snapshot.last_status.ok() ? "ok" : "err",
       snapshot.last_took_ms / 1000, snapshot.last_items, snapshot.last_bytes, snapshot.for_space);
 }
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "keyspace/factory.h"
 #include "keyspace/keyspaces.h"
 #include "server/glob.h"
 #include "server/option_values.h"
-#include "skep/store.h"
 
 namespace skep {
 namespace {
@@ -239,16 +239,10 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
       options.unixsocket.size() > kPathMax) {
     return Refuse(why, fmt::format("unixsocket is longer than {} bytes", kPathMax));
   }
-  const std::vector<std::string> engines = EngineNames();
-  std::vector<std::string> named = {options.engine};
-  for (const auto& [index, engine] : options.keyspace_engines) named.push_back(engine);
-  for (const std::string& engine : named) {
-    if (std::ranges::find(engines, engine.substr(0, engine.find(','))) != engines.end()) continue;
-    return Refuse(why, fmt::format("unknown engine '{}'; this build has: {}", engine,
-                                   fmt::join(engines, ", ")));
-  }
-  if (const Status s = Keyspaces::Check(StoreOptions(options)); !s.ok()) {
-    return Refuse(why, s.ToString());
+  std::string problem;
+  if (!ParseEngine(options.engine, IndexOptions{}, &problem) ||
+      !Keyspaces::Check(StoreOptions(options), &problem).ok()) {
+    return Refuse(why, problem);
   }
   if (!options.dir.empty() && !options.appendonly) {
     return Refuse(why, "appendonly no: with dir every write is logged");

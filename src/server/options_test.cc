@@ -222,6 +222,13 @@ TEST(Options, ChecksTheRest) {
   EXPECT_FALSE(CheckOptions(options, &why).ok());
   EXPECT_THAT(why, HasSubstr("'nosuch'"));
   EXPECT_THAT(why, HasSubstr("model"));
+  options.engine = "hash,foo=1";
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("the engine hash has no option 'foo'"));
+  options.engine = "hash";
+  options.keyspace_engines[3] = "btree,foo=1";
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("keyspace 3: the engine btree has no option 'foo'"));
 
   options = {};
   options.bind.clear();

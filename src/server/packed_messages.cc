@@ -123,9 +123,9 @@ Answer Save(const Message& message) {
   if (persistence == nullptr) return Fail(Code::kNotSupported, "the server has no directory");
   const auto asked = OnlyVarint(message.payload);
   if (!asked) return Fail(kMalformed);
-  const auto snapshots = persistence->snapshots();
+  const auto snapshots = persistence->saver().statistics();
   if (*asked == 0) {
-    if (!persistence->RequestSave()) {
+    if (!persistence->saver().Request()) {
       return Fail(Code::kUnavailable, "a snapshot is being written");
     }
     return Varints({snapshots.finished + 1});

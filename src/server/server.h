@@ -32,7 +32,7 @@ class Server final : public Administration, private WorkerPool {
   // Opens the store and listens. Starts no thread: either call Run(), or turn the workers.
   //   kInvalidArgument  CheckOptions() says why
   //   kIo               the errno of the address that could not be listened on, or of a file
-  //   kCorrupt, ...     the directory cannot be recovered: persistence.h
+  //   kCorrupt, ...     the directory cannot be recovered: recovery.h
   Status Start();
   // Why Start() failed: a line for a person that names the address or the path. The log file, if
   // there is one, has the line too.

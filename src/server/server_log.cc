@@ -58,7 +58,7 @@ void ServerLog::WatchDisk(durable::Persistence& persistence) {
 }
 
 void ServerLog::WatchSnapshots(const durable::Persistence& persistence) {
-  const Status last = persistence.snapshots().last_status;
+  const Status last = persistence.saver().statistics().last_status;
   const MutexLock lock(snapshots_mutex_);
   if (std::exchange(snapshots_fail_, !last.ok()) == !last.ok()) return;
   if (last.ok()) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "durable/open_keyspaces.h"
 #include "server/log.h"
 
 namespace skep {
@@ -17,9 +18,9 @@ constexpr CursorLimits kCursors{.entries_max = 64 * 1024, .bytes_max = 16 << 20}
 constexpr CursorLimits kKeyScans{
     .entries_max = 4096, .bytes_max = SIZE_MAX, .owner_entries_max = 64};
 
-std::vector<durable::Persistence::SavePoint> PersistencePoints(const ServerOptions& options) {
+std::vector<durable::Saver::SavePoint> PersistencePoints(const ServerOptions& options) {
   const std::vector<uint64_t> numbers = SavePointsOf(options);
-  std::vector<durable::Persistence::SavePoint> points;
+  std::vector<durable::Saver::SavePoint> points;
   for (size_t i = 0; i + 1 < numbers.size(); i += 2) {
     points.push_back({.seconds = numbers[i], .changes = std::max<uint64_t>(numbers[i + 1], 1)});
   }
@@ -81,27 +82,15 @@ Status ServerState::Open(std::string* problem) {
 }
 
 Status ServerState::OpenKeyspaces(const ServerOptions& options, std::string* problem) {
-  const Options store = StoreOptions(options);
-  if (!options.dir.empty()) {
-    auto persistence =
-        durable::Persistence::Open(environment_.files, environment_.clock, store, problem);
-    if (!persistence) return persistence.error();
-    persistence_ = std::move(*persistence);
-  }
-  auto keyspaces = Keyspaces::Make(store, engine_, persistence_.get());
-  if (!keyspaces) {
-    *problem = keyspaces.error().ToString();
-    return keyspaces.error();
-  }
-  keyspaces_ = std::move(*keyspaces);
+  auto opened =
+      durable::OpenKeyspaces(environment_.files, environment_.clock, StoreOptions(options), problem,
+                             durable::OpenMode::kStart, engine_);
+  if (!opened) return opened.error();
+  persistence_ = std::move(opened->persistence);
+  keyspaces_ = std::move(opened->keyspaces);
   replies_ = std::make_unique<ReplyMemory>(keyspaces_->budget());
-  return persistence_ == nullptr ? Status() : Recover(options, problem);
-}
-
-Status ServerState::Recover(const ServerOptions& options, std::string* problem) {
-  durable::RecoveryReport report;
-  if (const Status s = persistence_->Recover(*keyspaces_, &report, problem); !s.ok()) return s;
-  LogRecovery(log_.logger(), report);
+  if (persistence_ == nullptr) return {};
+  LogRecovery(log_.logger(), opened->report);
   log_.WatchClock(time().Now());
   ApplyToPersistence(options);
   log_.WatchDisk(*persistence_);
@@ -111,9 +100,9 @@ Status ServerState::Recover(const ServerOptions& options, std::string* problem) 
 void ServerState::ApplyToPersistence(const ServerOptions& options) {
   persistence_->log().set_policy(StoreOptions(options).log_sync);
   persistence_->log().set_unsynced_ms_max(options.appendfsync_age_ms);
-  persistence_->SetSavePoints(PersistencePoints(options));
-  persistence_->SetAutoSnapshot({.percentage = options.auto_snapshot_percentage,
-                                 .log_bytes_min = options.auto_snapshot_min_size});
+  persistence_->saver().SetSavePoints(PersistencePoints(options));
+  persistence_->saver().SetAutoSnapshot({.percentage = options.auto_snapshot_percentage,
+                                         .log_bytes_min = options.auto_snapshot_min_size});
 }
 
 std::string ServerState::SetOptions(std::span<const OptionChange> changes) {

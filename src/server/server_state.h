@@ -43,7 +43,7 @@ class ServerState {
   // path.
   //   kInvalidArgument  CheckOptions() says why
   //   kIo               the errno of a file
-  //   kCorrupt, ...     the directory cannot be recovered: persistence.h
+  //   kCorrupt, ...     the directory cannot be recovered: recovery.h
   Status Open(std::string* problem);
 
   const Environment& environment() const { return environment_; }
@@ -74,7 +74,6 @@ class ServerState {
 
  private:
   Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
-  Status Recover(const ServerOptions& options, std::string* problem);
   void ApplyToPersistence(const ServerOptions& options);
 
   const Environment environment_;

@@ -20,13 +20,13 @@ namespace {
 constexpr Status kNoMemory(Code::kUnavailable,
                            "the process has no memory: whether it was done is not known");
 
-// Whether this thread is inside a `done`, of any batcher.
+// Whether this thread is inside a call of a `done`, of any batcher.
 thread_local bool is_in_done = false;
 
 }  // namespace
 
-// All but what says otherwise is guarded by the mutex. `running_` is the thread's alone: it is
-// swapped with the first of `open_` under the mutex.
+// Gathers operations into batches, and executes these on a thread of its own. Only that thread uses
+// `running_`, which it swaps with the first batch of `open_` under the mutex.
 class Batcher::Gatherer {
  public:
   Gatherer(Store& store, const BatcherOptions& options)
@@ -35,7 +35,8 @@ class Batcher::Gatherer {
         wait_(options.operations_wanted, uint64_t{options.wait_us_max} * 1000),
         thread_([this] { Run(); }) {}
 
-  // Before it is destroyed, while a `done` still finds it.
+  // Ends the thread. To be called before the destruction, as a call of a `done` may still use the
+  // object.
   void Stop() {
     {
       const MutexLock lock(mutex_);
@@ -51,7 +52,8 @@ class Batcher::Gatherer {
   void Submit(size_t bytes, Add add, Done done) {
     const MutexLock lock(mutex_);
     if (!HasRoom(open_.back(), bytes)) {
-      // Who waited in a `done` would keep its batcher from making room, here or elsewhere.
+      // A thread that waited inside a `done` would keep its batcher, this or another one, from
+      // making room.
       if (is_in_done) {
         open_.emplace_back();
       } else {
@@ -105,15 +107,15 @@ class Batcher::Gatherer {
   struct Gathered {
     Batch batch;
     std::vector<Done> done;  // by slot
-    uint64_t since_ns = 0;   // of the first operation
+    uint64_t since_ns = 0;   // when the first operation came
   };
 
-  // Whether an operation of so many bytes goes in; always if there is none yet.
+  // Whether an operation of so many bytes fits. The first one always does.
   bool HasRoom(Gathered& gathered, size_t bytes) const {
     return gathered.batch.empty() || (gathered.batch.size() < options_.operations_max &&
                                       gathered.batch.scratch().used() + bytes <= kBytesMax);
   }
-  // Whether what is open is to leave, however little it is.
+  // Whether the open batch is to leave, however small it is.
   bool IsCrowded() const SKEP_REQUIRES(mutex_) { return waiting_ > 0 || open_.size() > 1; }
   void ShowGathered() SKEP_REQUIRES(mutex_) {
     const size_t operations = IsCrowded() ? UINT32_MAX : open_.back().batch.size();
@@ -147,7 +149,8 @@ class Batcher::Gatherer {
     }
   }
 
-  // Looks for a while, if an operation is about to come: to be woken takes longer. Then sleeps.
+  // Waits for the first operation: busily for a while, as to be woken takes longer, and then
+  // asleep.
   void AwaitFirst() SKEP_REQUIRES(mutex_) {
     constexpr uint64_t kWakeNs = 50'000;
     const auto gap_ns = static_cast<uint64_t>(wait_.gap_ns());
@@ -171,8 +174,8 @@ class Batcher::Gatherer {
     }
   }
 
-  // Returns when so many operations are gathered, or so many nanoseconds have passed, or somebody
-  // waits for the end.
+  // Waits busily, until so many operations are gathered, so many nanoseconds have passed, or a
+  // thread waits in Drain() or Stop().
   void LookFor(uint32_t operations, uint64_t ns) const {
     const uint64_t until_ns = SystemClock().MonotonicNs() + ns;
     while (gathered_.load(std::memory_order_relaxed) < operations &&
@@ -183,7 +186,7 @@ class Batcher::Gatherer {
 
   void Execute() {
     try {
-      // It has been asked whether there is such a keyspace.
+      // Execute() refuses only a keyspace that there is not, and this one was checked.
       static_cast<void>(store_.Execute(running_.batch, options_.keyspace));
     } catch (const std::bad_alloc&) {
       RefuseAll();
@@ -197,8 +200,9 @@ class Batcher::Gatherer {
     running_.batch.Clear();
   }
 
-  // What an engine has noted of an operation may not have come to be. Who has submitted is to be
-  // told: if there is no memory even for that, it waits until there is.
+  // Refuses all operations of a batch that could not be executed for want of memory: outcomes that
+  // the engine has noted may not hold. Every submitter must be told; if there is no memory even for
+  // that, this waits until there is.
   void RefuseAll() {
     for (bool told = false; !told;) {
       try {
@@ -210,27 +214,28 @@ class Batcher::Gatherer {
     }
   }
 
-  // Of the copies of keys and values: a server takes messages of a mebibyte at least.
+  // Bytes of the copies of a batch's keys and values. A server takes messages of a mebibyte at
+  // least.
   static constexpr size_t kBytesMax = 512 * 1024;
 
   Store& store_;
   const BatcherOptions options_;
-  BatchWait wait_;  // the thread's
-  // For who looks without the mutex: operations in what is open, UINT32_MAX if it is to leave;
-  // whether somebody waits for the end.
+  BatchWait wait_;  // owner: the thread
+  // These are read without the mutex: the number of operations in the open batch, UINT32_MAX if it
+  // is to leave; and whether a thread waits in Drain() or Stop().
   std::atomic<uint32_t> gathered_{0};
   std::atomic<bool> hurries_{false};
   mutable Mutex mutex_;
-  ConditionVariable work_;     // something is open, or it stops
-  ConditionVariable room_;     // what was open has left
+  ConditionVariable work_;     // there is an open operation, or the thread is to stop
+  ConditionVariable room_;     // the open batch has left
   ConditionVariable drained_;  // a batch was executed
-  // Not empty. More than one only if a `done` has submitted when it was full.
+  // Has one batch at least; more only if a `done` has submitted operations when that one was full.
   std::deque<Gathered> open_ SKEP_GUARDED_BY(mutex_) = std::deque<Gathered>(1);
   Gathered running_;
   bool is_asleep_ SKEP_GUARDED_BY(mutex_) = false;
   bool stops_ SKEP_GUARDED_BY(mutex_) = false;
   uint32_t waiting_ SKEP_GUARDED_BY(mutex_) = 0;  // calls that wait for room
-  uint32_t drains_ SKEP_GUARDED_BY(mutex_) = 0;   // and for the end
+  uint32_t drains_ SKEP_GUARDED_BY(mutex_) = 0;   // calls of Drain() that wait
   uint64_t submitted_ SKEP_GUARDED_BY(mutex_) = 0;
   Statistics statistics_ SKEP_GUARDED_BY(mutex_);
   std::thread thread_;

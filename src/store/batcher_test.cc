@@ -28,7 +28,7 @@ TEST(BatchWait, WaitsForWhatWillMakeItLarge) {
   EXPECT_NEAR(static_cast<double>(wait.WaitNs(50, 0)), 50 * 200, 100);
   EXPECT_EQ(wait.WaitNs(100, 0), 0u);  // large enough
   EXPECT_EQ(wait.WaitNs(8192, 0), 0u);
-  // Not longer than the longest wait since the first one.
+  // A batch does not wait longer than the longest wait since its first operation.
   EXPECT_NEAR(static_cast<double>(wait.WaitNs(50, 39 * kUs)), 50 * 200, 100);
   EXPECT_EQ(wait.WaitNs(50, 41 * kUs), 0u);
   EXPECT_EQ(wait.WaitNs(50, 60 * kUs), 0u);
@@ -37,7 +37,7 @@ TEST(BatchWait, WaitsForWhatWillMakeItLarge) {
 TEST(BatchWait, DoesNotWaitForFew) {
   BatchWait wait(100, 50 * kUs);
   uint64_t now_ns = 0;
-  // One in 2 us: 25 of them in the longest wait.
+  // An operation in 2 us: 25 of them come in the longest wait.
   for (int i = 0; i < 40; ++i) wait.Left(5, now_ns += 10 * kUs);
   EXPECT_EQ(wait.WaitNs(1, 0), 0u);
   EXPECT_GT(wait.WaitNs(90, 0), 0u);
@@ -58,8 +58,8 @@ TEST(BatchWait, FindsThePaceAgainAfterASilence) {
   }
 }
 
-// Goal: who waits for an answer before the next operation is not kept waiting for others that do
-// not come: ever fewer batches wait.
+// Goal: threads that wait for an answer before their next operation are not kept waiting for
+// operations that do not come: ever fewer batches wait.
 TEST(BatchWait, GivesUpWhereNobodyComes) {
   BatchWait wait(256, 50 * kUs);
   uint64_t now_ns = 0;

@@ -23,7 +23,7 @@ static_assert(SKEP_ABORTED == static_cast<int>(Code::kAborted));
 static_assert(SKEP_IO == static_cast<int>(Code::kIo));
 static_assert(SKEP_CORRUPT == static_cast<int>(Code::kCorrupt));
 
-// Without a destructor, so that a thread may end after the library is gone.
+// Has no destructor, so that a thread may end after the library is gone.
 struct LastError {
   char text[1024];
   uint64_t detail;
@@ -87,7 +87,8 @@ const char* const* skep_engine_names(void) {
 
 namespace {
 
-// Of what cannot be made; `problem` says more than the status.
+// Makes a store. If that fails, the text of the error is `problem`, which says more than the
+// status.
 template <class Make>
 skep_code MakeStore(skep_store** out, Make make) noexcept {
   if (out == nullptr) return Refuse(kNoPlace, kNoPlace.what());
@@ -131,7 +132,7 @@ void skep_close(skep_store* store) { delete store; }
 
 namespace {
 
-// The same of a body that tells whether it was done.
+// Runs a body that returns whether the operation was done.
 template <class Body>
 skep_code CallForBool(skep_store* store, int* done, std::initializer_list<Given> given,
                       Body body) noexcept {

@@ -35,7 +35,7 @@ uint32_t RefuseRequest(skep_batch& batch, Status why) {
   return SKEP_NO_SLOT;
 }
 
-// Adds what `add` makes of the C++ batch, a Result<uint32_t>.
+// Adds a request by `add`, which takes the C++ batch and returns the slot or an error.
 template <class Add>
 uint32_t Fill(skep_batch* batch, std::initializer_list<Given> given, Add add) noexcept {
   if (batch == nullptr) return SKEP_NO_SLOT;
@@ -299,7 +299,7 @@ uint32_t skep_batch_require_empty(skep_batch* batch, const skep_range* range) {
 
 namespace {
 
-// Of a batch that is to be executed; there is room for its outcomes then.
+// Checks a batch that is to be executed, and makes room for its outcomes.
 Status Prepare(skep_batch* batch) {
   if (batch == nullptr) return kNullHandle;
   if (batch->under_way) return kUnderWay;

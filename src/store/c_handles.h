@@ -1,4 +1,4 @@
-// c_handles.h: what the handles of skep.h are, and how its functions call C++.
+// c_handles.h: the objects behind the handles of skep.h, and how its functions call C++.
 //
 // No exception leaves a function of skep.h: where memory or a thread cannot be had, the call is
 // refused. Any other exception would be our own bug and ends the program (noexcept).
@@ -28,7 +28,7 @@ struct skep_batch {
   std::optional<skep::BatchFuture> under_way;
   bool executed = false;               // since it was begun or cleared: it can be read
   std::vector<skep_outcome> outcomes;  // filled in when they are asked for
-  skep::Status refusal;                // of the first request that could not be
+  skep::Status refusal;                // of the first request that could not be added
 };
 
 struct skep_scanner {
@@ -69,7 +69,7 @@ skep_code Guarded(Body body) noexcept {
   }
 }
 
-// Bytes as a caller gives them.
+// Bytes that a caller gives.
 struct Given {
   const void* at;
   size_t bytes;
@@ -81,7 +81,8 @@ inline bool AreSound(std::initializer_list<Given> all) {
   return std::ranges::all_of(all, &Given::is_sound);
 }
 
-// The same of a body that takes the store, with bytes that a caller gives.
+// Runs `body` with the store, and returns the code of its Status. `given`: bytes that a caller
+// gives.
 template <class Body>
 skep_code Call(skep_store* store, std::initializer_list<Given> given, Body body) noexcept {
   return Guarded([&]() -> Status {
@@ -94,7 +95,7 @@ skep_code Call(skep_store* store, Body body) noexcept {
   return Call(store, {}, body);
 }
 
-// What is there if a result is.
+// Calls `use` with the value of a result, if it has one; returns its status.
 template <class T, class Use>
 Status IfThere(Result<T> result, Use use) {
   if (!result) return result.error();
@@ -107,7 +108,7 @@ inline std::string_view Bytes(const void* at, size_t bytes) {
                        : std::string_view(static_cast<const char*>(at), bytes);
 }
 
-// What a prefix needs for its upper bound is built in `scratch`.
+// The bounds of a range. The upper bound of a prefix is built in `scratch`.
 Result<Range> RangeOf(const skep_range* range, Scratch& scratch);
 Result<ScanOptions> ScanOptionsOf(uint32_t flags, uint32_t limit);
 

@@ -11,7 +11,7 @@
 namespace skep::c_api {
 namespace {
 
-// How values are read. False if it is none.
+// Reads a value. False if the text is none.
 template <class Integer>
   requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>)
 bool Read(std::string_view text, Integer& to) {
@@ -40,7 +40,7 @@ bool Read(std::string_view text, NodeLayout& to) {
   return to == NodeLayout::kPaper || text == "heads";
 }
 
-// NUMBER=ENGINE, one more.
+// Adds one more NUMBER=ENGINE.
 bool Read(std::string_view text, std::map<uint32_t, std::string>& to) {
   const size_t equal = text.find('=');
   uint32_t number = 0;
@@ -86,7 +86,7 @@ constexpr Named<ConnectOptions> kConnectOptions[] = {
     {"syncs_writes", [](auto text, ConnectOptions& o) { return Read(text, o.syncs_writes); }},
 };
 
-// Values are not repeated to people: one may be a password.
+// Values are not repeated in errors: one may be a password.
 template <class Options>
 Result<Options> Parse(const char* const* options, std::span<const Named<Options>> known,
                       std::string* problem) {

@@ -9,8 +9,8 @@
 
 namespace skep::c_api {
 
-// `options` ends with a null pointer, or is one.
-//   kInvalidArgument  no such option, or a value it does not take; *problem then names it
+// Reads options. The array ends with a null pointer; a null array has none.
+//   kInvalidArgument  no such option, or it does not take the value; *problem names it
 Result<Options> ParseOpenOptions(const char* const* options, std::string* problem);
 Result<ConnectOptions> ParseConnectOptions(const char* const* options, std::string* problem);
 

@@ -39,7 +39,7 @@ class FailingCall : public testing::TestWithParam<const char*> {
       SCOPED_TRACE(testing::Message() << name << ", allocation " << n);
       skep_code code = SKEP_OK;
       bool has_failed = false;
-      // What a thread keeps for itself is made anew.
+      // A new thread makes the objects that a thread keeps for itself anew.
       std::thread([&] {
         FailingNew::FailAt(n);
         code = call();

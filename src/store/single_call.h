@@ -25,7 +25,7 @@ class SingleCall {
     try {
       batch_->Clear();
       kept_.batch = std::move(batch_);
-    } catch (const std::bad_alloc&) {  // the next call makes a new one
+    } catch (const std::bad_alloc&) {  // the next call makes a new batch
     }
   }
   SingleCall(const SingleCall&) = delete;
@@ -39,7 +39,8 @@ class SingleCall {
     ~Kept() { has_ended_ = true; }
   };
   static inline thread_local Kept kept_;
-  // Whether kept_ was destroyed: objects of the thread that are destroyed later may call a store.
+  // Whether kept_ was destroyed. Objects of the thread that are destroyed later may call a store,
+  // too.
   static inline thread_local bool has_ended_ = false;
 
   std::unique_ptr<Batch> batch_;

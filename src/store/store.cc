@@ -7,7 +7,7 @@
 #include "base/network_address.h"
 #include "base/store_time.h"
 #include "client/remote_engine.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 #include "keyspace/keyspaces.h"
 #include "store/single_call.h"
 #include "store/wall_deadlines.h"
@@ -15,11 +15,11 @@
 namespace skep {
 namespace {
 
-// A chunk of a Scanner: enough to make the cost of a batch small, little enough to keep.
+// Items of a Scanner's chunk: enough to make the cost of a batch small, few enough to keep.
 constexpr uint32_t kChunkItems = 256;
 constexpr size_t kChunkBytes = 256 * 1024;
 constexpr uint32_t kChunkVisits = 4096;
-// Keys a count visits before it lets others in.
+// Keys that a count visits before it lets other batches run.
 constexpr uint32_t kCountVisits = 16 * 1024;
 
 constexpr Status kNoSuchKeyspace(Code::kInvalidArgument, "no such keyspace");
@@ -55,7 +55,8 @@ Watch::~Watch() {
 
 namespace {
 
-// The time of a store. Those in memory have one together; a server takes deadlines by its own.
+// The time of a store. All stores in memory have the same one; a server takes deadlines by its own
+// clock.
 StoreNow NowOf(durable::Persistence* persistence, const client::Remote* remote) {
   static StoreTime in_memory(SystemClock());
   if (remote != nullptr) return {.ms = SystemClock().WallMs()};
@@ -77,27 +78,12 @@ std::vector<std::string> EngineNames() {
 Result<std::unique_ptr<Store>> Store::Open(const Options& options, std::string* problem) {
   std::string unwanted;
   if (problem == nullptr) problem = &unwanted;
-  std::unique_ptr<durable::Persistence> persistence;
-  if (!options.directory.empty()) {
-    auto opened = durable::Persistence::Open(PosixFileSystem(), SystemClock(), options, problem);
-    if (!opened) return Fail(opened.error());
-    persistence = std::move(*opened);
-  }
-  auto keyspaces = Keyspaces::Make(options, nullptr, persistence.get());
-  if (!keyspaces) {
-    *problem = keyspaces.error().ToString();
-    return Fail(keyspaces.error());
-  }
-  // A store closes its log when it ends; there is none to close before this has gone well.
-  if (persistence != nullptr) {
-    durable::RecoveryReport report;
-    const Status s = persistence->Recover(**keyspaces, &report, problem);
-    if (!s.ok()) return Fail(s);
-    persistence->StartThreads();
-  }
+  auto opened = durable::OpenKeyspaces(PosixFileSystem(), SystemClock(), options, problem);
+  if (!opened) return Fail(opened.error());
+  if (opened->persistence != nullptr) opened->persistence->StartThreads();
   auto store = std::unique_ptr<Store>(new Store());
-  store->persistence_ = std::move(persistence);
-  store->keyspaces_ = std::move(*keyspaces);
+  store->persistence_ = std::move(opened->persistence);
+  store->keyspaces_ = std::move(opened->keyspaces);
   return store;
 }
 
@@ -124,7 +110,7 @@ Result<std::unique_ptr<Store>> Store::Connect(const ConnectOptions& options) {
 
 Store::Store() = default;
 
-// A failure has been told to who wrote, or nothing was written.
+// A failure of Close() is ignored: writers were told of it, or there was nothing to write.
 Store::~Store() {
   if (persistence_ != nullptr) static_cast<void>(persistence_->Close());
 }
@@ -132,7 +118,7 @@ Store::~Store() {
 Status Store::SaveSnapshot() {
   if (remote_ != nullptr) return remote_->Save();
   if (persistence_ == nullptr) return {Code::kNotSupported, "the store has no directory"};
-  return persistence_->Save();
+  return persistence_->saver().Save();
 }
 
 Status Store::Execute(Batch& batch, uint32_t keyspace) {
@@ -172,7 +158,7 @@ BatchFuture Store::Begin(Batch& batch, uint32_t keyspace) {
 
 namespace {
 
-// The outcome of a batch of one.
+// Executes a batch of one request, and returns its outcome.
 Result<const Outcome*> ExecuteOne(Store& store, Batch& batch, uint32_t keyspace) {
   if (Status s = store.Execute(batch, keyspace); !s.ok()) return Fail(s);
   const Outcome& out = batch.outcome(0);
@@ -231,7 +217,8 @@ Result<bool> Store::CompareAndSet(std::string_view key, std::string_view expecte
 
 namespace {
 
-// As requests have it. What is before 1970 has passed as well as its first millisecond.
+// A deadline as requests have it. One before 1970 becomes the first millisecond, which has passed,
+// too.
 uint64_t MillisecondsOf(Deadline deadline) {
   if (deadline == kNever) return 0;
   return static_cast<uint64_t>(std::max<int64_t>(1, deadline.time_since_epoch().count()));
@@ -273,7 +260,7 @@ Result<Watch> Store::WatchKey(std::string_view key, uint32_t keyspace) {
   const auto id = engine.Watch(key, NowOf(persistence_.get(), remote_.get()).ms);
   if (!id) return Fail(id.error());
   Watch watch(engine, *id);
-  // What it has seen may not be released yet; a scan that comes next would not see it.
+  // The version that was read may not be released yet, so that a later scan would not see it.
   SingleCall read;
   read.batch().Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key, .other = {}});
   if (Status s = Execute(read.batch(), keyspace); !s.ok()) return Fail(s);
@@ -292,8 +279,8 @@ Result<uint64_t> Store::DeleteRange(const Range& range, uint32_t limit, uint32_t
 
 namespace {
 
-// What a pass over a range pins; not valid if the engine keeps one version of a key: then each
-// chunk is of an instant of its own.
+// Takes the snapshot of a pass over a range. It is not valid if the engine keeps one version of a
+// key: then each chunk is of an instant of its own.
 Result<Snapshot> Pin(Store& store, uint32_t keyspace) {
   auto taken = store.TakeSnapshot(keyspace);
   if (!taken && taken.error().code() == Code::kNotSupported) return Snapshot();
@@ -384,7 +371,7 @@ bool Store::IsOf(const Snapshot& snapshot, uint32_t keyspace) const {
 }
 
 bool Scanner::Next() {
-  // A chunk may come without an item: it only got past deleted keys.
+  // A chunk may have no item, if it only got past deleted keys.
   while (next_ == end_) {
     if (!status_.ok() || !more_ || left_ == 0) return false;
     status_ = Fetch();

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/temporary_directory_test.h"
-#include "durable/persistence.h"
+#include "durable/open_keyspaces.h"
 #include "keyspace/keyspaces.h"
 #include "skep/store.h"
 
@@ -71,17 +71,14 @@ TEST_P(StoreDirectory, DeadlinesAreThoseOfTheClockAlsoWhenItIsBehind) {
   {
     ClockThatIsAhead clock;
     std::string problem;
-    auto persistence =
-        std::move(*durable::Persistence::Open(PosixFileSystem(), clock, options_, &problem));
-    const auto keyspaces = std::move(*Keyspaces::Make(options_, nullptr, persistence.get()));
-    durable::RecoveryReport report;
-    ASSERT_TRUE(persistence->Recover(*keyspaces, &report, &problem).ok()) << problem;
-    EXPECT_EQ(report.clock_behind_ms, 0u);
+    const auto opened = durable::OpenKeyspaces(PosixFileSystem(), clock, options_, &problem);
+    ASSERT_TRUE(opened.has_value()) << problem;
+    EXPECT_EQ(opened->report.clock_behind_ms, 0u);
     Batch batch;
-    batch.set_now_ms(persistence->time().Now().ms);
+    batch.set_now_ms(opened->persistence->time().Now().ms);
     batch.Put("a", "1");
-    keyspaces->at(0).Execute(batch);
-    ASSERT_TRUE(persistence->Close().ok());
+    opened->keyspaces->at(0).Execute(batch);
+    ASSERT_TRUE(opened->persistence->Close().ok());
   }
   const auto store = Open();
   const Deadline deadline = DeadlineAfter(std::chrono::hours(1));

@@ -24,7 +24,7 @@ std::unique_ptr<Store> OpenStore(const std::string& engine, uint64_t memory_byte
 
 class StoreTest : public testing::TestWithParam<std::string> {
  protected:
-  // What the engine does not have, its tests pass over.
+  // Whether the engine has a feature: the tests of others pass over it.
   bool Has(bool EngineTraits::* feature) const {
     MemoryBudget budget;
     return FindEngine(GetParam())->make({.budget = &budget})->traits().*feature;
@@ -87,7 +87,7 @@ TEST(StoreOpen, RefusesBadBtreeOptions) {
   }
 }
 
-// Goal: the same of a hash table's options.
+// Goal: bad options of a hash table are refused, and the refusal names the number.
 TEST(StoreOpen, RefusesBadHashOptions) {
   const struct {
     HashOptions options;
@@ -487,8 +487,8 @@ TEST_P(StoreTest, TheMemoryLimitIsShared) {
   EXPECT_EQ(items, static_cast<uint64_t>(i) - 2);
 }
 
-// Goal: what an engine tells of itself reaches the library's user, under names that a program can
-// use: each once, in snake_case, the same ones for every keyspace.
+// Goal: an engine's own statistics reach the library's user, under names that a program can use:
+// each once, in snake_case, the same ones for every keyspace.
 TEST_P(StoreTest, StatisticsHaveTheEnginesDetails) {
   EXPECT_TRUE(store_->Put("a", "1", 0).ok());
   EXPECT_TRUE(store_->Put("b", "2", 3).ok());
@@ -509,7 +509,7 @@ TEST_P(StoreTest, StatisticsHaveTheEnginesDetails) {
   EXPECT_EQ(details[1].at("items"), 1u);
 }
 
-// Those that take pairs of any size; hashleaf_store_test.cc has the other one.
+// The engines that take pairs of any size; hashleaf_store_test.cc has the other one.
 std::vector<std::string> EnginesOfAnyPairs() {
   std::vector<std::string> names = EngineNames();
   std::erase(names, "hashleaf");

@@ -1,5 +1,5 @@
-// wall_deadlines.h: a batch whose deadlines are instants of the wall clock, on an engine, whose are
-// those of the store's time.
+// wall_deadlines.h: executes a batch whose deadlines are instants of the wall clock, while those of
+// the engine are instants of the store's time.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace skep {
 
-// Executes the batch at this moment. While the wall clock is behind, its requests have the engine's
-// deadlines for as long as it takes, and its outcomes and effects have the wall clock's afterwards.
-// Thread safety, errors and cost as of Engine::Execute.
+// Executes the batch at this moment. While the wall clock is behind the store's time, the deadlines
+// of its requests are translated for the time of the call, and those of its outcomes and effects
+// are translated back. Thread safety, errors and cost as of Engine::Execute.
 inline Version ExecuteByWall(Engine& engine, Batch& batch, const StoreNow& now) {
   batch.set_now_ms(now.ms);
   if (now.behind_ms == 0) return engine.Execute(batch);
-  // The batch is the caller's to change; it only shows its parts as constants.
+  // The requests may be changed: the batch is not const, but shows its parts as constants.
   std::vector<uint64_t> deadlines;
   for (const Request& request : batch.requests()) {
     deadlines.push_back(request.deadline_ms);
@@ -34,8 +34,8 @@ inline Version ExecuteByWall(Engine& engine, Batch& batch, const StoreNow& now) 
   return ticket;
 }
 
-// Begins the batch at this moment, which Engine::Finish ends; while the wall clock is behind, it is
-// executed instead.
+// Begins the batch at this moment; Engine::Finish ends it. While the wall clock is behind the
+// store's time, the batch is executed instead.
 inline BegunBatch BeginByWall(Engine& engine, Batch& batch, const StoreNow& now) {
   if (now.behind_ms != 0)
     return {.ticket = ExecuteByWall(engine, batch, now), .under_way = nullptr};

@@ -99,7 +99,7 @@ void SimCluster::Start() {
     next_log_step_ns_ = 0;
     server_actors_.push_back(sim_.AddActor("log", [this] { return StepLog(); }));
     server_actors_.push_back(
-        sim_.AddActor("saver", [this] { return server_->persistence()->StepSaver(); }));
+        sim_.AddActor("saver", [this] { return server_->persistence()->saver().Step(); }));
   }
 }
 

@@ -29,12 +29,10 @@ class SnapshotSchedule : public testing::Test {
     keyspaces_.reset();
     persistence_.reset();
     std::string problem;
-    auto opened = durable::Persistence::Open(disk_, clock_, options_, &problem);
+    auto opened = durable::OpenKeyspaces(disk_, clock_, options_, &problem);
     ASSERT_TRUE(opened.has_value()) << problem;
-    persistence_ = std::move(*opened);
-    keyspaces_ = std::move(*Keyspaces::Make(options_, nullptr, persistence_.get()));
-    durable::RecoveryReport report;
-    ASSERT_TRUE(persistence_->Recover(*keyspaces_, &report, &problem).ok()) << problem;
+    persistence_ = std::move(opened->persistence);
+    keyspaces_ = std::move(opened->keyspaces);
   }
   Outcome Do(const Request& request) {
     Batch batch;
@@ -66,7 +64,7 @@ class SnapshotSchedule : public testing::Test {
   void SaveAfterTheDeadline() {
     if (std::exchange(is_saved_, true)) return;
     clock_.Advance(2 * kLifetimeMs * 1'000'000);
-    EXPECT_TRUE(persistence_->Save().ok());
+    EXPECT_TRUE(persistence_->saver().Save().ok());
   }
 
   Trace trace_;
