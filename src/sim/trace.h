@@ -32,6 +32,7 @@ class Trace {
     kDirectory,
     kFault,
     kCrash,
+    kCoordinator,
   };
 
   // Something took place that somebody may be waiting for.
