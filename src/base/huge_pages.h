@@ -1,4 +1,4 @@
-// huge_pages.h: anonymous memory on the pages one asks for, and the truth about what one got.
+// huge_pages.h: memory on the pages one asks for, and the truth about what one got.
 //
 //   ...  PROT_NONE  | begin()  read and write, 2 MiB aligned  | PROT_NONE ...
 //
@@ -32,6 +32,10 @@ class PageRegion {
   //   kIo  the errno of mmap, mprotect or madvise (ENOMEM: no address space, or over a limit). That
   //        the kernel was built without huge pages is not an error: HugeBytes() stays 0.
   static Result<PageRegion> Reserve(size_t bytes, Pages pages);
+  // The same of `bytes` of a file of memory from its begin on, which others may map too. The caller
+  // knows that the file has as many, and goes on having them.
+  //   kIo  as Reserve
+  static Result<PageRegion> Map(int file, size_t bytes, bool is_writable);
 
   PageRegion(PageRegion&& other) noexcept;
   PageRegion& operator=(PageRegion&& other) noexcept;
@@ -46,8 +50,9 @@ class PageRegion {
   // Thread-safe: the part may be used meanwhile. Cost: some hundred microseconds a page, or more.
   void MakeHuge(size_t offset, size_t bytes);
 
-  // Gives the pages of a part of it back to the system; the part is zero-filled again. Offset and
-  // size are multiples of the machine's page size. Only MakeResident may use it meanwhile.
+  // Gives the pages of a part of it back to the system; the part is zero-filled again, of a file
+  // for all who map it. Offset and size are multiples of the machine's page size. Only MakeResident
+  // may use it meanwhile.
   void GiveBack(size_t offset, size_t bytes);
 
   // Has the system find and clear the pages of a part of it now, those that are not resident yet.
@@ -63,6 +68,9 @@ class PageRegion {
   Result<uint64_t> HugeBytes() const;
 
  private:
+  // Address space between guards, in which nothing can be touched yet.
+  static Result<PageRegion> ReserveSpace(size_t bytes);
+
   PageRegion(std::byte* mapping, size_t mapping_bytes, std::byte* begin, size_t size)
       : mapping_(mapping), mapping_bytes_(mapping_bytes), begin_(begin), size_(size) {}
 
@@ -70,6 +78,7 @@ class PageRegion {
   size_t mapping_bytes_;
   std::byte* begin_;
   size_t size_;
+  bool is_file_ = false;
 };
 
 }  // namespace skep

@@ -8,7 +8,6 @@ namespace skep::pool {
 namespace {
 
 constexpr uint64_t kUpkeepNs = 20'000'000;
-constexpr int kConnectMs = 100;
 constexpr uint32_t kLeasedChunksMax = 64;  // by one request
 constexpr size_t kFindsMax = 4096;         // keys of one request
 
@@ -32,7 +31,9 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
     : context_(context),
       applied_(applied),
       next_index_(context.state.applied() + 1),
-      next_client_(context.state.next_client()) {}
+      next_client_(context.state.next_client()),
+      sorted_servers_(context.endpoint),
+      memory_servers_(context.endpoint) {}
 
 void HashRole::MapChanged() {
   if (is_solo()) {
@@ -254,51 +255,38 @@ bool HashRole::Turn() {
   return Recycle() || did;
 }
 
-bool HashRole::ConnectSorted() {
-  if (sorted_peer_ != 0) return true;
-  const uint64_t now = context_.now_ns();
+rma::PeerId HashRole::SortedPeer() {
   const auto at = context_.map.index_servers.find(context_.map.sorted_server);
-  if (now < connect_after_ns_ || at == context_.map.index_servers.end()) return false;
-  connect_after_ns_ = now + context_.times.lease_ns / 4;
-  const auto peer = context_.endpoint.Connect(at->second, kConnectMs);
-  if (!peer) return false;
-  sorted_peer_ = *peer;
-  // What is under way on no connection is shipped again.
-  shipments_.clear();
-  for (Group& group : groups_) group.is_shipped = false;
-  return true;
+  if (at == context_.map.index_servers.end()) return 0;
+  return sorted_servers_.Find(at->first, at->second, context_.now_ns());
 }
 
 bool HashRole::ShipGroups() {
-  if (!ConnectSorted()) return false;
+  const rma::PeerId peer = SortedPeer();
+  if (peer == 0) return false;
   bool did = false;
   for (Group& group : groups_) {
     if (shipments_.size() >= kShippedMax) return did;
     if (group.is_shipped) continue;
-    Ship(&group);
+    group.is_shipped = true;
+    Ship(peer, group.entries);
     did = true;
   }
   if (shipments_.empty() && context_.now_ns() >= last_sent_ns_ + context_.times.lease_ns / 4) {
-    Ship(nullptr);
+    Ship(peer, LogBatch(next_index_));
     did = true;
   }
   return did;
 }
 
-// No group: only to keep the authority.
-void HashRole::Ship(Group* group) {
+// Of no entries: only to keep the authority.
+void HashRole::Ship(rma::PeerId peer, const LogBatch& entries) {
   fields_.assign(1, static_cast<char>(MessageKind::kShip));
   AppendVarint(fields_, context_.map.epoch);
-  if (group != nullptr) {
-    group->is_shipped = true;
-    group->entries.EncodeTo(fields_);
-  } else {
-    LogBatch(groups_.empty() ? next_index_ : groups_.front().entries.first_index())
-        .EncodeTo(fields_);
-  }
+  entries.EncodeTo(fields_);
   last_sent_ns_ = context_.now_ns();
   shipments_.push_back({.token = next_token_, .sent_ns = last_sent_ns_});
-  context_.endpoint.Call(sorted_peer_, next_token_++, fields_);
+  context_.endpoint.Call(peer, next_token_++, fields_);
   ++statistics_.shipments;
 }
 
@@ -344,9 +332,12 @@ bool HashRole::HandleReply(const rma::Event& event) {
   return true;
 }
 
-void HashRole::PeerLeft(rma::PeerId peer) {
-  if (peer == sorted_peer_) sorted_peer_ = 0;
-  std::erase_if(memory_peers_, [peer](const auto& entry) { return entry.second == peer; });
+void HashRole::HandlePeer(const rma::Event& event) {
+  memory_servers_.Handle(event);
+  if (sorted_servers_.Handle(event) == 0 || event.kind != rma::Event::Kind::kLeft) return;
+  // What was under way is shipped again.
+  shipments_.clear();
+  for (Group& group : groups_) group.is_shipped = false;
 }
 
 void HashRole::Acknowledge(uint64_t end_index) {
@@ -417,13 +408,9 @@ void HashRole::EncodeLeases(const Group& group, const WaitingCall& call) {
 }
 
 rma::PeerId HashRole::MemoryPeer(uint32_t server) {
-  if (const auto at = memory_peers_.find(server); at != memory_peers_.end()) return at->second;
-  const auto address = context_.map.memory_servers.find(server);
-  if (address == context_.map.memory_servers.end()) return 0;
-  const auto peer = context_.endpoint.Connect(address->second, kConnectMs);
-  if (!peer) return 0;
-  memory_peers_[server] = *peer;
-  return *peer;
+  const auto at = context_.map.memory_servers.find(server);
+  if (at == context_.map.memory_servers.end()) return 0;
+  return memory_servers_.Find(at->first, at->second, context_.now_ns());
 }
 
 // Asks each memory server that has no range yet how many chunks it has; one at a time, as a range

@@ -32,6 +32,7 @@
 // Thread safety: one owner.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -40,6 +41,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pool/dialer.h"
 #include "pool/index_context.h"
 
 namespace skep::pool {
@@ -64,7 +66,8 @@ class HashRole {
   bool Handle(const rma::Event& event, MessageKind kind, std::string_view fields);
   // A reply to a call of this role. False: it is none.
   bool HandleReply(const rma::Event& event);
-  void PeerLeft(rma::PeerId peer);
+  // A connection of this endpoint, which this role may have made, has come about or has ended.
+  void HandlePeer(const rma::Event& event);
   // What is due: shipments, applying, recycling, clients that were silent. Returns whether anything
   // was done.
   bool Turn();
@@ -118,8 +121,9 @@ class HashRole {
   Group& OpenGroup();
   void Enter(const LogEntry& entry);
   bool ShipGroups();
-  void Ship(Group* group);
-  bool ConnectSorted();
+  void Ship(rma::PeerId peer, const LogBatch& entries);
+  // 0: there is no connection now.
+  rma::PeerId SortedPeer();
   void Acknowledge(uint64_t end_index);
   void ApplyFront();
   void AnswerCall(const Group& group, const WaitingCall& call);
@@ -142,11 +146,10 @@ class HashRole {
   std::set<uint32_t> leasing_;  // chunks whose lease is entered and not applied
   uint64_t authority_until_ns_ = 0;
   uint64_t last_sent_ns_ = 0;
-  rma::PeerId sorted_peer_ = 0;  // 0: not connected
-  uint64_t connect_after_ns_ = 0;
   uint64_t next_token_ = 1;
 
-  std::map<uint32_t, rma::PeerId> memory_peers_;       // by server
+  Dialer sorted_servers_;
+  Dialer memory_servers_;
   std::map<uint64_t, uint32_t> greetings_;             // the server, by token
   std::set<uint32_t> entering_servers_;
   std::map<uint64_t, uint32_t> fences_;                // the chunk, by token
