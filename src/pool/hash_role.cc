@@ -295,24 +295,14 @@ bool HashRole::HandleReply(const rma::Event& event) {
   const bool is_good =
       event.status.ok() && !fields.empty() && fields[0] == static_cast<char>(ReplyCode::kOk);
   if (is_good) fields.remove_prefix(1);
-  if (const auto at = greetings_.find(event.token); at != greetings_.end()) {
-    const uint32_t server = at->second;
-    greetings_.erase(at);
-    uint32_t count = 0;
-    if (is_good && TakeNumber(fields, &count) && count > 0) {
-      const uint32_t first = context_.state.chunks().ranges().end();
-      Enter({.kind = LogEntry::Kind::kServer, .chunk = first, .chunk_count = count,
-             .server = server});
-    } else {
-      entering_servers_.erase(server);
-    }
+  if (const auto greeting = greetings_.extract(event.token)) {
+    HandleHello(greeting.mapped(), is_good ? fields : std::string_view());
     return true;
   }
-  if (const auto at = fences_.find(event.token); at != fences_.end()) {
-    Recycling& recycling = recycling_[at->second];
+  if (const auto fence = fences_.extract(event.token)) {
+    Recycling& recycling = recycling_[fence.mapped()];
     recycling.is_asked = false;
-    recycling.is_fenced = is_good && !fields.empty() && fields[0] == 1;
-    fences_.erase(at);
+    recycling.is_fenced = is_good && fields == std::string_view("\1", 1);
     return true;
   }
   const auto shipment = std::ranges::find(shipments_, event.token, &Shipment::token);
@@ -321,10 +311,7 @@ bool HashRole::HandleReply(const rma::Event& event) {
   shipments_.erase(shipment);
   uint64_t end_index = 0;
   if (is_good && TakeVarint(fields, &end_index)) {
-    if (!is_solo()) {
-      authority_until_ns_ = std::max(authority_until_ns_, sent_ns + context_.times.lease_ns);
-    }
-    Acknowledge(end_index);
+    Acknowledge(sent_ns, end_index);
   } else if (event.status.ok()) {
     // The sorted server has another map. Nothing is shipped until the connection is made again.
     context_.endpoint.Disconnect(event.peer);
@@ -340,7 +327,9 @@ void HashRole::HandlePeer(const rma::Event& event) {
   for (Group& group : groups_) group.is_shipped = false;
 }
 
-void HashRole::Acknowledge(uint64_t end_index) {
+void HashRole::Acknowledge(uint64_t sent_ns, uint64_t end_index) {
+  if (is_solo()) return;
+  authority_until_ns_ = std::max(authority_until_ns_, sent_ns + context_.times.lease_ns);
   while (!groups_.empty() && groups_.front().is_shipped &&
          groups_.front().entries.end_index() - 1 <= end_index) {
     ApplyFront();
@@ -428,6 +417,20 @@ void HashRole::GreetMemoryServers() {
     AppendVarint(fields_, 0);
     context_.endpoint.Call(peer, next_token_++, fields_);
     return;
+  }
+}
+
+// `fields` of the reply; none: it did not answer.
+void HashRole::HandleHello(uint32_t server, std::string_view fields) {
+  uint32_t count = 0;
+  if (TakeNumber(fields, &count) && count > 0) {
+    const uint32_t first = context_.state.chunks().ranges().end();
+    Enter({.kind = LogEntry::Kind::kServer,
+           .chunk = first,
+           .chunk_count = count,
+           .server = server});
+  } else {
+    entering_servers_.erase(server);
   }
 }
 

@@ -124,14 +124,14 @@ class HashRole {
   void Ship(rma::PeerId peer, const LogBatch& entries);
   // 0: there is no connection now.
   rma::PeerId SortedPeer();
-  void Acknowledge(uint64_t end_index);
+  void Acknowledge(uint64_t sent_ns, uint64_t end_index);
   void ApplyFront();
   void AnswerCall(const Group& group, const WaitingCall& call);
   void EncodeLeases(const Group& group, const WaitingCall& call);
 
   rma::PeerId MemoryPeer(uint32_t server);
   void GreetMemoryServers();
-  void HandleHello(const rma::Event& event, uint32_t server);
+  void HandleHello(uint32_t server, std::string_view fields);
   void LookForEmptyChunks();
   bool Recycle();
   void AskForFence(uint32_t chunk, Recycling& recycling);
