@@ -170,7 +170,7 @@ class ChainReader {
     return Step::kElsewhere;
   }
 
-  const uint64_t index_;
+  uint64_t index_;
   uint64_t buckets_;
   uint64_t chain_;
   uint32_t depth_ = 0;  // of the main bucket

@@ -195,13 +195,9 @@ bool ClientSession::Renew() {
   return false;
 }
 
-bool ClientSession::JoinAndLease() {
-  for (;;) {
-    if (!Join()) return false;
-    if (now_ns() + times_.lease_ns / 4 < lease_until_ns_ || Renew()) return true;
-    if (IsLate()) return false;
-    RefreshMap();
-  }
+bool ClientSession::TakeLease() {
+  if (!Join()) return false;
+  return now_ns() + times_.lease_ns / 4 < lease_until_ns_ || Renew() || HasLease();
 }
 
 bool ClientSession::Greet(uint32_t server) {

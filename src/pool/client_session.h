@@ -105,8 +105,11 @@ class ClientSession {
 
   // Sees to it that this client has a name in the present epoch. False: the deadline has passed.
   bool Join();
-  // The same, and that it may read one-sided until a while from now.
-  bool JoinAndLease();
+  // The same; and asks, if it is time, for a lease. Whether this client may read one-sided now: not
+  // while the hash server builds its index again, or does not answer.
+  bool TakeLease();
+  // Asks for the lease now, so that the client is not forgotten. False: there was no good answer.
+  bool Renew();
   // Whether what was read until now counts.
   bool HasLease() const { return now_ns() < lease_until_ns_; }
   uint32_t client() const { return client_; }
@@ -156,7 +159,6 @@ class ClientSession {
   // anything is written there. False: the server does not answer.
   bool Greet(uint32_t server);
   bool AskToJoin();
-  bool Renew();
   bool LearnRanges();
 
   const std::unique_ptr<rma::Endpoint> endpoint_;

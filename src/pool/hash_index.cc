@@ -154,7 +154,7 @@ bool HashIndex::HasOverflowFor(View chain, uint32_t depth) const {
     }
   }
   const uint64_t wanted = keys == 0 ? 0 : (keys - 1) / kBucketSlots;
-  return wanted <= free_.count + overflow_.size() - overflow_used_;
+  return wanted + reserved_ <= overflow_free();
 }
 
 void HashIndex::MoveKeys(View from, View to, uint32_t depth) {

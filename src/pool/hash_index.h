@@ -129,6 +129,13 @@ class HashIndex {
   template <typename Visit>
   void ForEach(uint64_t first, uint64_t end, Visit visit) const;
 
+  // Keeps room for so many insertions, counted from now, whatever their keys are: splits leave it.
+  // False, and nothing is kept more than before: there is not the room.
+  bool Reserve(uint64_t insertions) {
+    if (overflow_free() < insertions) return false;
+    reserved_ = insertions;
+    return true;
+  }
   uint64_t items() const { return items_; }
   uint64_t buckets() const { return buckets_; }
   // Overflow buckets in chains, and those that wait for the end of their 2L.
@@ -239,6 +246,7 @@ class HashIndex {
   void RaiseDepth(View chain, uint32_t depth);
   void Publish(uint64_t buckets);
 
+  uint64_t overflow_free() const { return overflow_.size() - overflow_used_ + free_.count; }
   std::optional<uint64_t> TakeOverflow();
   void Add(OverflowList& list, uint64_t number);
   void AddAll(OverflowList& list, const OverflowList& added);
@@ -268,6 +276,7 @@ class HashIndex {
   uint64_t leftovers_ = 0;
   uint64_t overflow_used_ = 0;  // ever
   uint64_t overflow_linked_ = 0;
+  uint64_t reserved_ = 0;  // overflow buckets that splits leave to insertions
   OverflowList free_;
 
   uint64_t cleared_ = 0;   // the splits that made the buckets below it have no leftovers

@@ -122,7 +122,8 @@ void HashRole::Commit(const rma::Event& event, std::string_view fields) {
   if (!AreCommits(fields, client, &puts)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
-  if (!context_.state.hash()->HasRoomFor(pending() + puts)) {
+  HashIndex* const hash = context_.state.hash();
+  if (hash != nullptr && !hash->Reserve(pending() + puts)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
   }
   Group& group = OpenGroup();
@@ -140,7 +141,7 @@ void HashRole::Commit(const rma::Event& event, std::string_view fields) {
 void HashRole::Renew(const rma::Event& event, std::string_view fields) {
   uint32_t client = 0;
   if (!TakeClient(event, &fields, &client)) return;
-  if (!HasAuthority()) {
+  if (!HasAuthority() || context_.state.hash() == nullptr) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   fields_.clear();

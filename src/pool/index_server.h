@@ -6,11 +6,13 @@
 //
 // The roles come from outside, by SetMap: who is what is the coordinator's business (pool_map.h).
 //
-//   none --> hash --------> solo      the sorted server is gone: what is under way is applied, and the
-//                                     tree is built from the items' keys
-//   none --> sorted ------> solo      the hash server is gone: the log is applied, its authority ends,
-//                                     and the hash index is built from the tree
-//   any ---> none                     another server has been chosen: this one keeps nothing
+//   none --> hash --------> solo   The sorted server is gone. What is under way is applied at once, and
+//                                  the tree is built (index_builders.h); until it is whole there are no
+//                                  scans.
+//   none --> sorted ------> solo   The hash server is gone. When its authority has ended (hash_role.h)
+//                                  the log is applied and commits go on; until the hash index is built,
+//                                  clients ask for slots by calls.
+//   any ---> none                  Another server has been chosen: this one keeps nothing.
 //
 // Thread safety: one owner.
 #pragma once
@@ -23,6 +25,7 @@
 #include "engine/engine.h"
 #include "pool/hash_index.h"
 #include "pool/hash_role.h"
+#include "pool/index_builders.h"
 #include "pool/index_context.h"
 #include "pool/index_state.h"
 #include "pool/sorted_role.h"
@@ -73,11 +76,18 @@ class IndexServer {
   Status Reserve();
   Header& header() const { return *reinterpret_cast<Header*>(header_->begin()); }
 
+  void Handle(const rma::Event& event);
   void HandleRequest(const rma::Event& event);
+  bool IsNew() const;
   void Begin(const PoolMap& map);
-  void MakeHash();
-  void MakeTree();
+  void BecomeSorted();
+  void BecomeHash();
+  void TakeOver();
+  void MakeHash(bool is_whole);
+  void MakeTree(bool is_whole);
   void Retire();
+  bool StepRoles(bool is_idle);
+  bool StepBuilders();
 
   Clock& clock_;
   const IndexServerOptions options_;
@@ -91,6 +101,9 @@ class IndexServer {
   std::unique_ptr<IndexContext> context_;
   std::unique_ptr<HashRole> hash_role_;
   std::unique_ptr<SortedRole> sorted_role_;
+  std::unique_ptr<HashBuilder> hash_builder_;
+  std::unique_ptr<TreeBuilder> tree_builder_;
+  bool takes_over_ = false;  // the hash server's authority has not ended yet
 };
 
 }  // namespace skep::pool

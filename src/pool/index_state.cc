@@ -74,7 +74,7 @@ void IndexState::Commit(const LogBatch& batch, size_t i) {
     return;
   }
   verdict.version = batch.first_index() + i;
-  if (hash_ == nullptr) {
+  if (!hash_is_whole_) {
     AddToTree(entry, true);
     judged_.push_back(i);
     sessions_.Note(entry.client, entry.sequence, verdict);
@@ -109,12 +109,18 @@ CommitVerdict IndexState::CommitToHash(const LogEntry& entry) {
   const bool is_delete_of_nothing = entry.kind == Kind::kDelete && !verdict.before;
   if (is_delete_of_nothing || !Holds(entry, verdict.before)) {
     verdict.kind = CommitVerdict::Kind::kNotMet;
-  } else if (entry.kind == Kind::kDelete) {
+  } else {
+    ChangeHash(entry, digest);
+  }
+  return verdict;
+}
+
+void IndexState::ChangeHash(const LogEntry& entry, const KeyDigest& digest) {
+  if (entry.kind == Kind::kDelete) {
     hash_->Remove(digest);
   } else {
     SKEP_CHECK(hash_->Set(digest, entry.slot).has_value());
   }
-  return verdict;
 }
 
 void IndexState::AddToTree(const LogEntry& entry, bool judges) {
@@ -140,7 +146,11 @@ void IndexState::FlushTree(const LogBatch& batch) {
     const uint64_t version = verdict.version;
     verdict = VerdictOfTree(batch.entry(i), operations_.outcome(static_cast<uint32_t>(at)));
     verdict.version = version;
-    Settle(batch.entry(i), verdict);
+    const LogEntry entry = batch.entry(i);
+    Settle(entry, verdict);
+    if (hash_ != nullptr && verdict.kind == CommitVerdict::Kind::kDone) {
+      ChangeHash(entry, DigestOf(keys_, entry.key));
+    }
   }
   judged_.clear();
   operations_.Clear();
@@ -195,7 +205,7 @@ void IndexState::Administer(const LogEntry& entry) {
 }
 
 Slot IndexState::Find(std::string_view key) {
-  if (hash_ != nullptr) return hash_->Find(DigestOf(keys_, key));
+  if (hash_is_whole_) return hash_->Find(DigestOf(keys_, key));
   Batch batch;
   batch.Get(key);
   tree_->Execute(batch);

@@ -6,8 +6,8 @@
 //   sessions.h             yes            yes           yes
 //   chunks.h               yes            yes           yes
 //
-// Apply is a function of the state and the entry alone: both servers come to the same verdicts. Where
-// both indexes are there they have the same keys, so either can judge. What a server has no memory
+// Apply is a function of the state and the entry alone: both servers come to the same verdicts. A whole
+// index judges, and where both are whole they have the same keys. What a server has no memory
 // for it cannot leave out: the caller sees to it before (HasRoom), and a server that fails all the same
 // stops the process, whose place the other one takes.
 //
@@ -33,12 +33,20 @@ class IndexState {
  public:
   explicit IndexState(const DigestKeys& keys) : keys_(keys) {}
 
-  // The indexes that are kept from now on, null: not. They are of the state as it is now, and stay as
-  // long as they are kept.
-  void set_hash(HashIndex* hash) { hash_ = hash; }
-  void set_tree(Engine* tree) { tree_ = tree; }
-  HashIndex* hash() const { return hash_; }
-  Engine* tree() const { return tree_; }
+  // An index is kept from now on: whole, with the state as it is now, or being built: commits go to it,
+  // and others add what there was before. One of the two is whole at every time. They stay as long
+  // as they are kept.
+  void set_hash(HashIndex* hash, bool is_whole) {
+    hash_ = hash;
+    hash_is_whole_ = is_whole;
+  }
+  void set_tree(Engine* tree, bool is_whole) {
+    tree_ = tree;
+    tree_is_whole_ = is_whole;
+  }
+  // Null: it is not kept, or not whole.
+  HashIndex* hash() const { return hash_is_whole_ ? hash_ : nullptr; }
+  Engine* tree() const { return tree_is_whole_ ? tree_ : nullptr; }
 
   // The entries of a batch in their order; its first index is applied() + 1. Appends a verdict for
   // each entry, kDone for those that get none.
@@ -62,6 +70,7 @@ class IndexState {
   // The verdict of an entry that is not to be done: it was done before, or may not be.
   std::optional<CommitVerdict> Refusal(const LogEntry& entry);
   CommitVerdict CommitToHash(const LogEntry& entry);
+  void ChangeHash(const LogEntry& entry, const KeyDigest& digest);
   // The entry as an operation of the tree, which judges it if `judges`.
   void AddToTree(const LogEntry& entry, bool judges);
   // Executes the operations that were added, and settles the entries that the tree judges.
@@ -74,6 +83,8 @@ class IndexState {
   const DigestKeys keys_;
   HashIndex* hash_ = nullptr;
   Engine* tree_ = nullptr;
+  bool hash_is_whole_ = false;
+  bool tree_is_whole_ = false;
   Sessions sessions_;
   Chunks chunks_;
   uint64_t applied_ = 0;

@@ -75,4 +75,12 @@ uint32_t UnitsToldBy(std::span<const std::byte> bytes) {
   return CanBe(header) ? UnitsOf(header.key_bytes, header.value_bytes) : 0;
 }
 
+std::string_view KeyToldBy(std::span<const std::byte> bytes) {
+  if (UnitsToldBy(bytes) == 0) return {};
+  ItemHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const std::string_view rest = Chars(bytes).substr(sizeof(header));
+  return header.key_bytes <= rest.size() ? rest.substr(0, header.key_bytes) : std::string_view();
+}
+
 }  // namespace skep::pool

@@ -77,4 +77,8 @@ std::optional<ItemView> ReadItem(const ItemPlace& place, std::span<const std::by
 // what to read of an item that is longer than its slot tells. 0: it cannot be.
 uint32_t UnitsToldBy(std::span<const std::byte> bytes);
 
+// The key of the item at the front of `bytes`, which need not have all of it; empty if it cannot be.
+// Nothing is checked: whoever uses it knows the key by its digest.
+std::string_view KeyToldBy(std::span<const std::byte> bytes);
+
 }  // namespace skep::pool

@@ -59,26 +59,27 @@ void ItemFinder::FreeAll() {
 void ItemFinder::Find(std::span<Lookup> lookups) {
   FreeAll();
   tasks_.clear();
-  if (!session_.JoinAndLease()) return;
+  if (!session_.Join()) return;
   for (Lookup& lookup : lookups) {
     tasks_.emplace_back(lookup, SipHash(session_.keys().index, lookup.key));
     tasks_.back().image = reinterpret_cast<BucketImage*>(Allocate(sizeof(BucketImage)));
     Begin(tasks_.back());
   }
-  for (;;) {
+  while (!tasks_.empty() && !session_.IsLate()) {
     round_.Clear();
-    for (Task& task : tasks_) Plan(task);
-    if (!round_.empty()) {
-      const bool is_read = session_.Run(round_);
-      now_ns_ = session_.now_ns();
-      for (Task& task : tasks_) is_read ? Proceed(task) : TryAgain(task, nullptr);
-      if (!is_read) session_.RefreshMap();
-    } else {
-      AskForSlots();
+    if (session_.TakeLease()) {
+      for (Task& task : tasks_) Plan(task);
     }
+    round_.empty() ? AskForSlots() : RunRound();
     std::erase_if(tasks_, [](const Task& task) { return task.stage == Task::Stage::kDone; });
-    if (tasks_.empty() || session_.IsLate() || !session_.JoinAndLease()) return;
   }
+}
+
+void ItemFinder::RunRound() {
+  const bool is_read = session_.Run(round_);
+  now_ns_ = session_.now_ns();
+  for (Task& task : tasks_) is_read ? Proceed(task) : TryAgain(task, nullptr);
+  if (!is_read) session_.RefreshMap();
 }
 
 void ItemFinder::Begin(Task& task) {

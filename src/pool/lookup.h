@@ -82,6 +82,7 @@ class ItemFinder {
   bool PlanItem(ItemRead& item, Round& round);
   // True if only now it is known how long the item is, which is to be read again.
   bool IsToReadWhole(ItemRead& item);
+  void RunRound();
   void Begin(Task& task);
   void Plan(Task& task);
   void Proceed(Task& task);
