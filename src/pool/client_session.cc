@@ -186,7 +186,7 @@ bool ClientSession::Renew() {
   ReplyCode code;
   auto fields = Call(To::kHashServer, request, &code);
   uint64_t lease_ns = 0;
-  if (fields && TakeVarint(*fields, &lease_ns)) {
+  if (fields && TakeVarint(*fields, &lease_ns) && TakeVarint(*fields, &buckets_)) {
     lease_until_ns_ = sent_ns + lease_ns;
     ++statistics_.renewals;
     return true;

@@ -118,6 +118,8 @@ class ClientSession {
   // A number that rises whenever another table is read than before: what is known of the table before
   // is to be forgotten.
   uint64_t table() const { return table_; }
+  // How many buckets the table had when the lease was granted.
+  uint64_t buckets() const { return buckets_; }
 
   // Posts and waits; the operations of one memory server are all reads or all writes. False: a connection has ended, or was not there, or the deadline has passed;
   // nothing is known of any operation. The local bytes are the caller's again in any case.
@@ -175,6 +177,7 @@ class ClientSession {
   uint64_t lease_until_ns_ = 0;
   uint64_t deadline_ns_ = 0;
   uint64_t table_ = 1;
+  uint64_t buckets_ = 1;
 
   uint64_t next_token_ = 1;
   uint64_t first_post_ = 0;    // posts of the present round have tokens from here on

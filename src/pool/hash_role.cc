@@ -147,6 +147,7 @@ void HashRole::Renew(const rma::Event& event, std::string_view fields) {
   fields_.clear();
   AppendVarint(fields_,
                std::min(context_.times.lease_ns, authority_until_ns_ - context_.now_ns()));
+  AppendVarint(fields_, context_.state.hash()->buckets());
   context_.Answer(event.peer, event.token, fields_);
 }
 

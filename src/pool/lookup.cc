@@ -60,6 +60,7 @@ void ItemFinder::Find(std::span<Lookup> lookups) {
   FreeAll();
   tasks_.clear();
   if (!session_.Join()) return;
+  session_.TakeLease();
   for (Lookup& lookup : lookups) {
     tasks_.emplace_back(lookup, SipHash(session_.keys().index, lookup.key));
     tasks_.back().image = reinterpret_cast<BucketImage*>(Allocate(sizeof(BucketImage)));
@@ -88,6 +89,7 @@ void ItemFinder::Begin(Task& task) {
     buckets_ = 1;
     cache_.Clear();
   }
+  buckets_ = std::max(buckets_, session_.buckets());
   const CachedSlot* const cached = cache_.Find(task.index);
   ++(cached != nullptr ? session_.statistics().cache_hits : session_.statistics().cache_misses);
   task.item_count = 0;

@@ -6,7 +6,7 @@
 //   to the hash server
 //     join      -                                     -> client, epoch, digest keys 4 x 8
 //     commit    epoch, client, entries to the end     -> for each: verdict 1, before 8, version
-//     renew     epoch, client                         -> lease, ns
+//     renew     epoch, client                         -> lease in ns, buckets of the table
 //     lease     epoch, client, count                  -> count, then of each: chunk, gen
 //     seal      epoch, client, chunks to the end      -> -
 //     ranges    -                                     -> count, then of each: server, first, count
