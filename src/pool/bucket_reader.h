@@ -13,7 +13,8 @@
 //   R1  A main bucket b answers for a key if its depth d owns the key: LowBits(index, d) == b. If
 //       not, the depth tells how many buckets the table has at least, so which one to read instead.
 //   R2  An overflow bucket answers if its depth is the main bucket's. If not, the chain was split
-//       meanwhile, and the reader begins again.
+//       meanwhile, or the reader is late and the bucket in another chain: it begins again. (The
+//       argument below does not need R2 of a reader in time, whose main bucket was read first.)
 //   R3  Candidates are the slots with the key's signature. The reader compares the keys themselves.
 //   R4  Only an answer counts whose reads, from the first of the main bucket R1 ended at to the
 //       last of the items, took no longer than L by the reader's clock, judged when the last of
@@ -170,7 +171,7 @@ class ChainReader {
     return Step::kElsewhere;
   }
 
-  const uint64_t index_;
+  uint64_t index_;
   uint64_t buckets_;
   uint64_t chain_;
   uint32_t depth_ = 0;  // of the main bucket

@@ -22,7 +22,8 @@
 //       depth to d + 1 in all buckets of chain b, the main bucket first. No operation comes
 //       between, as one thread does all. Then it publishes the number of buckets.
 //   G4  The words of the keys that moved stay in chain b for 2L. They are leftovers: no operation
-//       finds, updates or reuses them. Then they become zero.
+//       updates them or uses their slots, and none finds them, as their keys are not of chain b.
+//       Then they become zero.
 //   G5  Only overflow buckets that are all zero are unlinked, from the end of their chain. They
 //       stay zero and keep their link for 2L. Only then may they come into another chain.
 //
@@ -47,8 +48,8 @@
 //
 // Invariants. Verify() checks them.
 //   I1  Every bucket of a chain has the depth that linear hashing gives its main bucket.
-//   I2  A live word is in the chain that its key's index word leads to, once, with its signature.
-//   I3  A leftover is not zero, and is of a split that Maintain() has not cleared yet.
+//   I2  A word whose key's index word leads to its chain is the only one of the key there.
+//   I3  Another word is a leftover, of a split that Maintain() has not cleared yet.
 //   I4  The last bucket of a chain, unless it is the main one, is not all zero.
 //   I5  Each overflow bucket ever used is in one chain or one list, all zero if in a list; the
 //       counters say how many items, leftovers and overflow buckets there are.
@@ -155,7 +156,6 @@ class HashIndex {
     std::array<uint64_t, kBucketSlots>
         tags;  // of a bucket in a list, tags[0] is the next one there
     std::array<uint32_t, kBucketSlots> indexes;
-    uint32_t leftovers;  // bit i: slot i
   };
   static constexpr uint64_t kBytesPerBucket = sizeof(Bucket) + sizeof(SlotKeys);
   static_assert(kBytesPerBucket == 64 + 88);
@@ -174,9 +174,6 @@ class HashIndex {
     // Relaxed: the owner reads its own stores.
     Slot slot(uint32_t i) const { return Slot(bucket->slots[i].load(std::memory_order_relaxed)); }
     Link link() const { return Link(bucket->link.load(std::memory_order_relaxed)); }
-    SlotKey key(uint32_t i) const { return {.tag = keys->tags[i], .index = keys->indexes[i]}; }
-    bool IsLeftover(uint32_t i) const { return (keys->leftovers >> i & 1) != 0; }
-    bool IsLive(uint32_t i) const { return slot(i) && !IsLeftover(i); }
     bool IsEmpty() const;
   };
 
@@ -186,6 +183,7 @@ class HashIndex {
     uint32_t i = 0;
     explicit operator bool() const { return static_cast<bool>(at); }
     Slot slot() const { return at.slot(i); }
+    SlotKey key() const { return {.tag = at.keys->tags[i], .index = at.keys->indexes[i]}; }
     std::atomic<uint64_t>& word() const { return at.bucket->slots[i]; }
   };
 
@@ -225,18 +223,21 @@ class HashIndex {
   View NextOf(View at) const {
     return at.link().has_next() ? OverflowBucket(at.link().next()) : View();
   }
+  // False: a leftover.
+  bool IsLive(uint64_t chain, uint32_t index) const { return BucketOf(index, buckets_) == chain; }
   View ChainOf(const KeyDigest& key) const { return TableBucket(BucketOf(key.index, buckets_)); }
   Place FindPlace(View chain, const KeyDigest& key) const;
 
   bool Insert(View chain, const SlotKey& key, Slot slot);
   bool Append(View last, const SlotKey& key, Slot slot);
   void Fill(Place place, const SlotKey& key, Slot slot);
-  void Clear(Place place);
 
   void SplitIfFull();
-  bool HasOverflowFor(View chain, uint32_t depth) const;
-  void MoveKeys(View from, View to, uint32_t depth);
-  void RaiseDepth(View chain, uint32_t depth);
+  template <typename Visit>
+  void ForEachMoved(uint64_t made, Visit visit) const;
+  bool HasOverflowFor(uint64_t made) const;
+  void MoveKeys(uint64_t made);
+  void RaiseDepth(uint64_t made);
   void Publish(uint64_t buckets);
 
   std::optional<uint64_t> TakeOverflow();
@@ -246,11 +247,11 @@ class HashIndex {
 
   void BeginBatch(uint64_t now_ns);
   bool HasEnded(const GraceBatch& batch, uint64_t now_ns) const;
-  void ClearLeftovers(uint64_t split_off);
+  void ClearLeftovers(uint64_t made);
 
   struct Count;
   const char* VerifyChain(uint64_t number, Count& count) const;
-  const char* VerifySlot(uint64_t chain, Place place) const;
+  const char* VerifyWord(uint64_t chain, Place place) const;
   const char* VerifyList(const OverflowList& list) const;
   const char* VerifyLists() const;
 
@@ -282,7 +283,8 @@ void HashIndex::ForEach(uint64_t first, uint64_t end, Visit visit) const {
   for (uint64_t number = first; number < end; ++number) {
     for (View at = TableBucket(number); at; at = NextOf(at)) {
       for (uint32_t i = 0; i < kBucketSlots; ++i) {
-        if (at.IsLive(i)) visit(at.keys->indexes[i], at.keys->tags[i], at.slot(i));
+        const uint32_t index = at.keys->indexes[i];
+        if (at.slot(i) && IsLive(number, index)) visit(index, at.keys->tags[i], at.slot(i));
       }
     }
   }
