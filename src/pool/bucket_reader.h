@@ -55,7 +55,8 @@
 // Cached slots (CachedSlot). A client that knows a slot reads its bucket and its item at once. The
 // slot holds if the bucket's image still has the word, and a depth that owns the key for the main
 // bucket of then. Why, also for an overflow bucket that may have come into another chain since: no
-// two items ever have the same word, so the word is this key's wherever it is.
+// two items of one time have the same word, so the word is this key's wherever it is. (A chunk's
+// words come again after 256 generations; but the reader compares the item's key, as ever.)
 //   Live when it was read, or frozen by a split at s > t0: the item was the key's at that instant.
 //   Frozen before t0, by a split of a chain c: up to t1 the bucket was in no other chain than c, as
 //   it had the word, and an unlinked bucket waits for 2L. So the link that was read has a depth of

@@ -27,9 +27,8 @@
 //   G5  Only overflow buckets that are all zero are unlinked, from the end of their chain. They
 //       stay zero and keep their link for 2L. Only then may they come into another chain.
 //
-// The 2L begin at the first Maintain() after the event, and end at one that is called 2L later or
-// up to a quarter of L after that: events are gathered in batches, of which a fixed number is under
-// way.
+// The 2L begin and end in calls of Maintain(). It gathers what has happened in batches, one every
+// quarter of L, and a batch begins its 2L when it is closed.
 //
 // Bounds. An operation looks at one chain. An insertion does at most one split besides, which looks
 // at one chain and fills one. Maintain() looks at kMaintainChains chains at most. Nothing allocates
@@ -37,10 +36,11 @@
 // insertion, and chains become longer meanwhile.
 //
 // Cost. A bucket is 64 B in the clients' view and 88 B of SlotKeys: 12 B a slot, a tag and 32 bits
-// of the index word, which later splits need. (A whole index word instead would make it 128 B; 32
+// of the index word, which later splits need. (A whole index word instead would make it 112 B; 32
 // bits are enough for 2^32 buckets. With the signature, 104 bits of a key's digest are compared:
-// among 10^9 keys, two have them in common with a probability of 10^-13.) HashIndexTest.BytesAnItem
-// counts, for a table that has grown by insertions, overflow buckets included:
+// among 10^9 keys, two have them in common with a probability below 10^-13.)
+// HashIndexTest.BytesAnItem counts, for a table that has grown by insertions, overflow buckets
+// included:
 //
 //   items a bucket               3       4       5
 //   bytes an item               54      44      40
@@ -81,14 +81,14 @@ struct HashIndexOptions {
   uint64_t read_limit_ns = 100'000'000;
 };
 
-// What clients read: zero-filled, shared, and there for as long as the index. It may be sparse.
+// What clients read. It is zero-filled, may be sparse, and outlives the index.
 struct HashIndexMemory {
   std::atomic<uint64_t>* bucket_count = nullptr;
   std::span<Bucket> table;
   std::span<Bucket> overflow;
 };
 
-// Tests may look at the shared memory before each store to it.
+// Is called before each store to the shared memory, for tests.
 struct StoreHook {
   void (*call)(void* context) = nullptr;
   void* context = nullptr;
@@ -142,7 +142,7 @@ class HashIndex {
     return static_cast<double>(items_) /
            static_cast<double>((buckets_ + overflow_linked_) * kBucketSlots);
   }
-  // What has been used of both memories, at most.
+  // What the buckets that were ever used take in both memories.
   uint64_t bytes() const { return (buckets_ + overflow_used_) * kBytesPerBucket; }
 
   // A literal that names the broken invariant, or null. Reads everything.
@@ -153,8 +153,8 @@ class HashIndex {
  private:
   // What the server knows of the keys in a bucket.
   struct SlotKeys {
-    std::array<uint64_t, kBucketSlots>
-        tags;  // of a bucket in a list, tags[0] is the next one there
+    // In a bucket that is in an OverflowList, the first tag is the number of the next one.
+    std::array<uint64_t, kBucketSlots> tags;
     std::array<uint32_t, kBucketSlots> indexes;
   };
   static constexpr uint64_t kBytesPerBucket = sizeof(Bucket) + sizeof(SlotKeys);

@@ -249,9 +249,9 @@ class Schedule {
 
 // Goal: every answer that rules R1 to R4 let count is one of a linearizable history, whatever
 // instants the words of buckets are read at; and readers in time begin again for splits only.
-// Method: six GETs at a time read single words, in any order within a bucket, between any two stores
-// of a server that sets, removes, splits and clears. They pause for up to L, so that what waits for
-// 2L ends while some are under way that began before it.
+// Method: six GETs at a time read single words, in any order within a bucket, between any two
+// stores of a server that sets, removes, splits and clears. They pause for up to L, so that what
+// waits for 2L ends while some are under way that began before it.
 TEST(HashIndexSchedule, AnswersAreLinearizable) {
   Counts counts;
   for (uint64_t seed = 0; seed < 1500 && !HasFailure(); ++seed) {
