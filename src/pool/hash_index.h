@@ -64,6 +64,7 @@
 #include <span>
 
 #include "base/huge_pages.h"
+#include "base/prefetch.h"
 #include "pool/bucket.h"
 #include "pool/bucket_reader.h"
 #include "pool/key_digest.h"
@@ -106,6 +107,13 @@ class HashIndex {
   static Result<std::unique_ptr<HashIndex>> Create(const HashIndexMemory& memory,
                                                    const HashIndexOptions& options);
   ~HashIndex() = default;
+
+  // Starts fetching what a call with this key looks at first, for callers that know keys ahead.
+  void Prefetch(const KeyDigest& key) const {
+    const View main = ChainOf(key);
+    FetchLine(main.bucket);
+    FetchLines(main.keys, main.keys + 1);
+  }
 
   // The key's slot, or none.
   Slot Find(const KeyDigest& key) const;
