@@ -13,7 +13,8 @@
 //   R1  A main bucket b answers for a key if its depth d owns the key: LowBits(index, d) == b. If
 //       not, the depth tells how many buckets the table has at least, so which one to read instead.
 //   R2  An overflow bucket answers if its depth is the main bucket's. If not, the chain was split
-//       meanwhile, and the reader begins again.
+//       meanwhile, or the reader is late and the bucket in another chain: it begins again. (The
+//       argument below does not need R2 of a reader in time, whose main bucket was read first.)
 //   R3  Candidates are the slots with the key's signature. The reader compares the keys themselves.
 //   R4  Only an answer counts whose reads, from the first of the main bucket R1 ended at to the
 //       last of the items, took no longer than L by the reader's clock, judged when the last of
@@ -54,7 +55,8 @@
 // Cached slots (CachedSlot). A client that knows a slot reads its bucket and its item at once. The
 // slot holds if the bucket's image still has the word, and a depth that owns the key for the main
 // bucket of then. Why, also for an overflow bucket that may have come into another chain since: no
-// two items ever have the same word, so the word is this key's wherever it is.
+// two items of one time have the same word, so the word is this key's wherever it is. (A chunk's
+// words come again after 256 generations; but the reader compares the item's key, as ever.)
 //   Live when it was read, or frozen by a split at s > t0: the item was the key's at that instant.
 //   Frozen before t0, by a split of a chain c: up to t1 the bucket was in no other chain than c, as
 //   it had the word, and an unlinked bucket waits for 2L. So the link that was read has a depth of

@@ -7,11 +7,10 @@
 namespace skep::pool {
 namespace {
 
-// The depth of a split that makes the bucket `made`: bits of a key's index word that chose the
-// bucket before.
+// The depth of a bucket before the split that makes the bucket `made`.
 uint32_t DepthOfSplit(uint64_t made) { return static_cast<uint32_t>(std::bit_width(made) - 1); }
-
-bool Moves(uint32_t index, uint32_t depth) { return (uint64_t{index} >> depth & 1) != 0; }
+// The bucket that is split.
+uint64_t SplitBy(uint64_t made) { return LowBits(made, DepthOfSplit(made)); }
 
 }  // namespace
 
@@ -56,7 +55,7 @@ HashIndex::Place HashIndex::FindPlace(View chain, const KeyDigest& key) const {
   for (View at = chain; at; at = NextOf(at)) {
     for (uint32_t i = 0; i < kBucketSlots; ++i) {
       if (at.slot(i).signature() == key.signature() && at.keys->tags[i] == key.tag &&
-          at.keys->indexes[i] == index && !at.IsLeftover(i)) {
+          at.keys->indexes[i] == index) {
         return {at, i};
       }
     }
@@ -90,7 +89,7 @@ Slot HashIndex::Remove(const KeyDigest& key) {
   const Place place = FindPlace(chain, key);
   if (!place) return Slot();
   const Slot before = place.slot();
-  Clear(place);
+  Store(place.word(), 0);
   --items_;
   UnlinkEmptyTail(chain);
   return before;
@@ -128,49 +127,48 @@ void HashIndex::Fill(Place place, const SlotKey& key, Slot slot) {
   Store(place.word(), slot.bits());
 }
 
-void HashIndex::Clear(Place place) {
-  place.at.keys->leftovers &= ~(1u << place.i);
-  Store(place.word(), 0);
-}
-
 void HashIndex::SplitIfFull() {
   if (items_ <= buckets_ * options_.items_per_bucket) return;
-  const uint32_t depth = DepthOfSplit(buckets_);
-  if (buckets_ == table_.size() || depth == kDepthMax) return;
-  const View from = TableBucket(LowBits(buckets_, depth));
-  if (!HasOverflowFor(from, depth)) return;
+  const uint64_t made = buckets_;
+  if (made == table_.size() || DepthOfSplit(made) == kDepthMax) return;
+  if (!HasOverflowFor(made)) return;
   // G3. Whoever reads the new depth finds the new chain whole.
-  MoveKeys(from, TableBucket(buckets_), depth);
-  RaiseDepth(from, depth + 1);
-  Publish(buckets_ + 1);
+  MoveKeys(made);
+  RaiseDepth(made);
+  Publish(made + 1);
 }
 
-// For the keys of the chain that a split at this depth moves.
-bool HashIndex::HasOverflowFor(View chain, uint32_t depth) const {
-  uint64_t keys = 0;
-  for (View at = chain; at; at = NextOf(at)) {
+// Words of the chain whose keys the split that makes this bucket moves, or has moved. Those that an
+// earlier split left differ from `made` in a lower bit.
+template <typename Visit>
+void HashIndex::ForEachMoved(uint64_t made, Visit visit) const {
+  const uint32_t depth = DepthOfSplit(made) + 1;
+  for (View at = TableBucket(SplitBy(made)); at; at = NextOf(at)) {
     for (uint32_t i = 0; i < kBucketSlots; ++i) {
-      keys += at.IsLive(i) && Moves(at.keys->indexes[i], depth) ? 1 : 0;
+      if (at.slot(i) && LowBits(at.keys->indexes[i], depth) == made) visit(Place{at, i});
     }
   }
+}
+
+bool HashIndex::HasOverflowFor(uint64_t made) const {
+  uint64_t keys = 0;
+  ForEachMoved(made, [&keys](Place) { ++keys; });
   const uint64_t wanted = keys == 0 ? 0 : (keys - 1) / kBucketSlots;
   return wanted + reserved_ <= overflow_free();
 }
 
-void HashIndex::MoveKeys(View from, View to, uint32_t depth) {
-  Store(to.bucket->link, Link(depth + 1, 0).bits());
-  for (View at = from; at; at = NextOf(at)) {
-    for (uint32_t i = 0; i < kBucketSlots; ++i) {
-      if (!at.IsLive(i) || !Moves(at.keys->indexes[i], depth)) continue;
-      SKEP_CHECK(Insert(to, at.key(i), at.slot(i)));  // HasOverflowFor
-      at.keys->leftovers |= 1u << i;
-      ++leftovers_;
-    }
-  }
+void HashIndex::MoveKeys(uint64_t made) {
+  const View to = TableBucket(made);
+  Store(to.bucket->link, Link(DepthOfSplit(made) + 1, 0).bits());
+  ForEachMoved(made, [&](Place place) {
+    SKEP_CHECK(Insert(to, place.key(), place.slot()));  // HasOverflowFor
+    ++leftovers_;
+  });
 }
 
-void HashIndex::RaiseDepth(View chain, uint32_t depth) {
-  for (View at = chain; at; at = NextOf(at)) {
+void HashIndex::RaiseDepth(uint64_t made) {
+  const uint32_t depth = DepthOfSplit(made) + 1;
+  for (View at = TableBucket(SplitBy(made)); at; at = NextOf(at)) {
     const Link link = at.link();
     const uint64_t next_plus_one = link.has_next() ? link.next() + 1 : 0;
     Store(at.bucket->link, Link(depth, next_plus_one).bits());
@@ -261,18 +259,12 @@ bool HashIndex::HasEnded(const GraceBatch& batch, uint64_t now_ns) const {
   return now_ns - batch.begin_ns >= 2 * options_.read_limit_ns;
 }
 
-// Of the split that made the bucket `made`. Those of later splits of the chain stay.
 void HashIndex::ClearLeftovers(uint64_t made) {
-  const uint32_t depth = DepthOfSplit(made);
-  const View chain = TableBucket(LowBits(made, depth));
-  for (View at = chain; at; at = NextOf(at)) {
-    for (uint32_t i = 0; i < kBucketSlots; ++i) {
-      if (!at.IsLeftover(i) || LowBits(at.keys->indexes[i], depth + 1) != made) continue;
-      Clear({at, i});
-      --leftovers_;
-    }
-  }
-  UnlinkEmptyTail(chain);
+  ForEachMoved(made, [this](Place place) {
+    Store(place.word(), 0);
+    --leftovers_;
+  });
+  UnlinkEmptyTail(TableBucket(SplitBy(made)));
 }
 
 }  // namespace skep::pool

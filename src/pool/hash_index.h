@@ -22,13 +22,13 @@
 //       depth to d + 1 in all buckets of chain b, the main bucket first. No operation comes
 //       between, as one thread does all. Then it publishes the number of buckets.
 //   G4  The words of the keys that moved stay in chain b for 2L. They are leftovers: no operation
-//       finds, updates or reuses them. Then they become zero.
+//       updates them or uses their slots, and none finds them, as their keys are not of chain b.
+//       Then they become zero.
 //   G5  Only overflow buckets that are all zero are unlinked, from the end of their chain. They
 //       stay zero and keep their link for 2L. Only then may they come into another chain.
 //
-// The 2L begin at the first Maintain() after the event, and end at one that is called 2L later or
-// up to a quarter of L after that: events are gathered in batches, of which a fixed number is under
-// way.
+// The 2L begin and end in calls of Maintain(). It gathers what has happened in batches, one every
+// quarter of L, and a batch begins its 2L when it is closed.
 //
 // Bounds. An operation looks at one chain. An insertion does at most one split besides, which looks
 // at one chain and fills one. Maintain() looks at kMaintainChains chains at most. Nothing allocates
@@ -36,10 +36,11 @@
 // insertion, and chains become longer meanwhile.
 //
 // Cost. A bucket is 64 B in the clients' view and 88 B of SlotKeys: 12 B a slot, a tag and 32 bits
-// of the index word, which later splits need. (A whole index word instead would make it 128 B; 32
+// of the index word, which later splits need. (A whole index word instead would make it 112 B; 32
 // bits are enough for 2^32 buckets. With the signature, 104 bits of a key's digest are compared:
-// among 10^9 keys, two have them in common with a probability of 10^-13.) HashIndexTest.BytesAnItem
-// counts, for a table that has grown by insertions, overflow buckets included:
+// among 10^9 keys, two have them in common with a probability below 10^-13.)
+// HashIndexTest.BytesAnItem counts, for a table that has grown by insertions, overflow buckets
+// included:
 //
 //   items a bucket               3       4       5
 //   bytes an item               54      44      40
@@ -47,8 +48,8 @@
 //
 // Invariants. Verify() checks them.
 //   I1  Every bucket of a chain has the depth that linear hashing gives its main bucket.
-//   I2  A live word is in the chain that its key's index word leads to, once, with its signature.
-//   I3  A leftover is not zero, and is of a split that Maintain() has not cleared yet.
+//   I2  A word whose key's index word leads to its chain is the only one of the key there.
+//   I3  Another word is a leftover, of a split that Maintain() has not cleared yet.
 //   I4  The last bucket of a chain, unless it is the main one, is not all zero.
 //   I5  Each overflow bucket ever used is in one chain or one list, all zero if in a list; the
 //       counters say how many items, leftovers and overflow buckets there are.
@@ -63,6 +64,7 @@
 #include <span>
 
 #include "base/huge_pages.h"
+#include "base/prefetch.h"
 #include "pool/bucket.h"
 #include "pool/bucket_reader.h"
 #include "pool/key_digest.h"
@@ -80,14 +82,14 @@ struct HashIndexOptions {
   uint64_t read_limit_ns = 100'000'000;
 };
 
-// What clients read: zero-filled, shared, and there for as long as the index. It may be sparse.
+// What clients read. It is zero-filled, may be sparse, and outlives the index.
 struct HashIndexMemory {
   std::atomic<uint64_t>* bucket_count = nullptr;
   std::span<Bucket> table;
   std::span<Bucket> overflow;
 };
 
-// Tests may look at the shared memory before each store to it.
+// Is called before each store to the shared memory, for tests.
 struct StoreHook {
   void (*call)(void* context) = nullptr;
   void* context = nullptr;
@@ -105,6 +107,13 @@ class HashIndex {
   static Result<std::unique_ptr<HashIndex>> Create(const HashIndexMemory& memory,
                                                    const HashIndexOptions& options);
   ~HashIndex() = default;
+
+  // Starts fetching what a call with this key looks at first, for callers that know keys ahead.
+  void Prefetch(const KeyDigest& key) const {
+    const View main = ChainOf(key);
+    FetchLine(main.bucket);
+    FetchLines(main.keys, main.keys + 1);
+  }
 
   // The key's slot, or none.
   Slot Find(const KeyDigest& key) const;
@@ -148,7 +157,7 @@ class HashIndex {
     return static_cast<double>(items_) /
            static_cast<double>((buckets_ + overflow_linked_) * kBucketSlots);
   }
-  // What has been used of both memories, at most.
+  // What the buckets that were ever used take in both memories.
   uint64_t bytes() const { return (buckets_ + overflow_used_) * kBytesPerBucket; }
 
   // A literal that names the broken invariant, or null. Reads everything.
@@ -159,10 +168,9 @@ class HashIndex {
  private:
   // What the server knows of the keys in a bucket.
   struct SlotKeys {
-    std::array<uint64_t, kBucketSlots>
-        tags;  // of a bucket in a list, tags[0] is the next one there
+    // In a bucket that is in an OverflowList, the first tag is the number of the next one.
+    std::array<uint64_t, kBucketSlots> tags;
     std::array<uint32_t, kBucketSlots> indexes;
-    uint32_t leftovers;  // bit i: slot i
   };
   static constexpr uint64_t kBytesPerBucket = sizeof(Bucket) + sizeof(SlotKeys);
   static_assert(kBytesPerBucket == 64 + 88);
@@ -181,9 +189,6 @@ class HashIndex {
     // Relaxed: the owner reads its own stores.
     Slot slot(uint32_t i) const { return Slot(bucket->slots[i].load(std::memory_order_relaxed)); }
     Link link() const { return Link(bucket->link.load(std::memory_order_relaxed)); }
-    SlotKey key(uint32_t i) const { return {.tag = keys->tags[i], .index = keys->indexes[i]}; }
-    bool IsLeftover(uint32_t i) const { return (keys->leftovers >> i & 1) != 0; }
-    bool IsLive(uint32_t i) const { return slot(i) && !IsLeftover(i); }
     bool IsEmpty() const;
   };
 
@@ -193,6 +198,7 @@ class HashIndex {
     uint32_t i = 0;
     explicit operator bool() const { return static_cast<bool>(at); }
     Slot slot() const { return at.slot(i); }
+    SlotKey key() const { return {.tag = at.keys->tags[i], .index = at.keys->indexes[i]}; }
     std::atomic<uint64_t>& word() const { return at.bucket->slots[i]; }
   };
 
@@ -232,18 +238,21 @@ class HashIndex {
   View NextOf(View at) const {
     return at.link().has_next() ? OverflowBucket(at.link().next()) : View();
   }
+  // False: a leftover.
+  bool IsLive(uint64_t chain, uint32_t index) const { return BucketOf(index, buckets_) == chain; }
   View ChainOf(const KeyDigest& key) const { return TableBucket(BucketOf(key.index, buckets_)); }
   Place FindPlace(View chain, const KeyDigest& key) const;
 
   bool Insert(View chain, const SlotKey& key, Slot slot);
   bool Append(View last, const SlotKey& key, Slot slot);
   void Fill(Place place, const SlotKey& key, Slot slot);
-  void Clear(Place place);
 
   void SplitIfFull();
-  bool HasOverflowFor(View chain, uint32_t depth) const;
-  void MoveKeys(View from, View to, uint32_t depth);
-  void RaiseDepth(View chain, uint32_t depth);
+  template <typename Visit>
+  void ForEachMoved(uint64_t made, Visit visit) const;
+  bool HasOverflowFor(uint64_t made) const;
+  void MoveKeys(uint64_t made);
+  void RaiseDepth(uint64_t made);
   void Publish(uint64_t buckets);
 
   uint64_t overflow_free() const { return overflow_.size() - overflow_used_ + free_.count; }
@@ -254,11 +263,11 @@ class HashIndex {
 
   void BeginBatch(uint64_t now_ns);
   bool HasEnded(const GraceBatch& batch, uint64_t now_ns) const;
-  void ClearLeftovers(uint64_t split_off);
+  void ClearLeftovers(uint64_t made);
 
   struct Count;
   const char* VerifyChain(uint64_t number, Count& count) const;
-  const char* VerifySlot(uint64_t chain, Place place) const;
+  const char* VerifyWord(uint64_t chain, Place place) const;
   const char* VerifyList(const OverflowList& list) const;
   const char* VerifyLists() const;
 
@@ -291,7 +300,8 @@ void HashIndex::ForEach(uint64_t first, uint64_t end, Visit visit) const {
   for (uint64_t number = first; number < end; ++number) {
     for (View at = TableBucket(number); at; at = NextOf(at)) {
       for (uint32_t i = 0; i < kBucketSlots; ++i) {
-        if (at.IsLive(i)) visit(at.keys->indexes[i], at.keys->tags[i], at.slot(i));
+        const uint32_t index = at.keys->indexes[i];
+        if (at.slot(i) && IsLive(number, index)) visit(index, at.keys->tags[i], at.slot(i));
       }
     }
   }

@@ -29,6 +29,7 @@ class IndexAndMap {
   void Set(uint32_t key, uint32_t version) {
     const KeyDigest digest = DigestAt(key);
     const Slot slot = SlotAt(digest, key, version);
+    index_->Prefetch(digest);
     const Result<Slot> before = index_->Set(digest, slot);
     if (before) {
       ASSERT_EQ(*before, Current(key));

@@ -31,9 +31,9 @@ const char* HashIndex::VerifyChain(uint64_t number, Count& count) const {
     if (at.link().depth() != level + (is_split ? 1 : 0)) return "I1: the depth of a bucket";
     if (at.bucket != chain.bucket && ++count.overflow > overflow_used_) return "I5: chains meet";
     for (uint32_t i = 0; i < kBucketSlots; ++i) {
-      if (const char* broken = VerifySlot(number, {at, i})) return broken;
-      count.items += at.IsLive(i) ? 1 : 0;
-      count.leftovers += at.IsLeftover(i) ? 1 : 0;
+      if (!at.slot(i)) continue;
+      if (const char* broken = VerifyWord(number, {at, i})) return broken;
+      ++(IsLive(number, at.keys->indexes[i]) ? count.items : count.leftovers);
     }
     const bool is_last = !at.link().has_next();
     if (is_last && at.bucket != chain.bucket && at.IsEmpty()) return "I4: an empty last bucket";
@@ -41,21 +41,17 @@ const char* HashIndex::VerifyChain(uint64_t number, Count& count) const {
   return nullptr;
 }
 
-const char* HashIndex::VerifySlot(uint64_t chain, Place place) const {
-  const Slot slot = place.slot();
-  const SlotKey key = place.at.key(place.i);
-  if (place.at.IsLeftover(place.i)) {
-    if (!slot) return "I3: a leftover is zero";
+const char* HashIndex::VerifyWord(uint64_t chain, Place place) const {
+  const uint8_t signature = place.slot().signature();
+  const SlotKey key = place.key();
+  if (!IsLive(chain, key.index)) {
     // The bit by which the key and the bucket differ first is the split's.
     const uint64_t bits = key.index ^ chain;
     const uint64_t made = chain + (bits & (~bits + 1));
-    return bits == 0 || made < cleared_ || made >= buckets_ ? "I3: a leftover of no split"
-                                                            : nullptr;
+    return made < cleared_ || made >= buckets_ ? "I3: a leftover of no split" : nullptr;
   }
-  if (!slot) return nullptr;
-  if (slot.signature() == 0) return "I2: a word without a signature";
-  if (BucketOf(key.index, buckets_) != chain) return "I2: a word in a wrong chain";
-  const KeyDigest digest = {.index = uint64_t{slot.signature()} << 56 | key.index, .tag = key.tag};
+  if (signature == 0) return "I2: a word without a signature";
+  const KeyDigest digest = {.index = uint64_t{signature} << 56 | key.index, .tag = key.tag};
   const Place first = FindPlace(TableBucket(chain), digest);
   const bool is_first = first.at.bucket == place.at.bucket && first.i == place.i;
   return is_first ? nullptr : "I2: a key has two words";
