@@ -158,6 +158,10 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
+  // No memory server has answered yet.
+  if (context_.state.chunks().ranges().all().empty()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  }
   Group& group = OpenGroup();
   const size_t begin = group.entries.size();
   for (uint32_t i = 0; i < count; ++i) {
