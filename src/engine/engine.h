@@ -26,11 +26,13 @@ namespace skep {
 // What an engine can do. What it cannot, it must refuse with kNotSupported, changing nothing.
 struct EngineTraits {
   std::string_view name;
-  bool ordered = true;    // ranges; without, only a kCount of everything (CountsAll)
-  bool atomic = true;     // atomic batches over any keys
-  bool snapshots = true;  // OpenSnapshot
-  bool functions = true;  // kApply
-  bool walks = false;     // kWalk: what an engine without order has instead of kScan
+  bool ordered = true;       // ranges; without, only a kCount of everything (CountsAll)
+  bool atomic = true;        // atomic batches over any keys
+  bool snapshots = true;     // OpenSnapshot
+  bool functions = true;     // kApply
+  bool range_writes = true;  // kDeleteAll, kDeleteRange, kExpireRange
+  bool samples = true;       // kSample
+  bool walks = false;        // kWalk: what an engine without order has instead of kScan
   // False: only the newest values are kept. There are no snapshots; tickets and versions are all 0.
   bool multi_version = true;
   // False, and only without versions: under concurrent writes a range is not one state (each key is

@@ -43,7 +43,10 @@ BatchWorker::BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_en
 
 void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t deadline_ns) {
   BatchWriter out(batch);
-  const Status status = CheckBatch(batch, traits);
+  Status status = CheckBatch(batch, traits);
+  if (status.ok() && batch.kind() == Batch::Kind::kAtomic) {
+    status = {Code::kNotSupported, "this engine has no atomic batches"};
+  }
   if (!status.ok()) return out.RefuseAll(status);
   session_->set_deadline_ns(deadline_ns);
   batch_ = &batch;
@@ -77,7 +80,8 @@ std::vector<BatchWorker::Group> BatchWorker::GroupPoints(Group* ranges) {
       size_t group = 0;
       if (writes) {
         const bool is_write = request.op != Op::kGet;
-        const auto [at, is_new] = keys.try_emplace(request.key, Last{.group = 0, .wrote = is_write});
+        const auto [at, is_new] =
+            keys.try_emplace(request.key, Last{.group = 0, .wrote = is_write});
         if (!is_new && (is_write || at->second.wrote)) {
           at->second = {.group = at->second.group + 1, .wrote = is_write};
         }
@@ -85,10 +89,8 @@ std::vector<BatchWorker::Group> BatchWorker::GroupPoints(Group* ranges) {
       }
       if (group == groups.size()) groups.emplace_back();
       groups[group].push_back(slot);
-    } else if (request.op == Op::kScan || request.op == Op::kCount) {
-      ranges->push_back(slot);
     } else {
-      out_->Refuse(slot, {Code::kNotSupported, "a pool does not support this operation"});
+      ranges->push_back(slot);
     }
   }
   return groups;
@@ -155,12 +157,12 @@ void BatchWorker::Decide(uint32_t slot, const Lookup& lookup) {
   const PointEffect effect = ApplyPoint(request, state, batch_->now_ms(), *traits_, *out_, slot);
   if (effect.action == PointEffect::Action::kKeep) return;
   const bool stores = effect.action == PointEffect::Action::kStore;
-  writes_.push_back({.kind = stores ? LogEntry::Kind::kPut : LogEntry::Kind::kDelete,
-                     .condition = is_found ? LogEntry::Condition::kIfSlot
-                                           : LogEntry::Condition::kIfAbsent,
-                     .key = request.key,
-                     .value = stores ? effect.value : std::string_view(),
-                     .expected = lookup.slot});
+  writes_.push_back(
+      {.kind = stores ? LogEntry::Kind::kPut : LogEntry::Kind::kDelete,
+       .condition = is_found ? LogEntry::Condition::kIfSlot : LogEntry::Condition::kIfAbsent,
+       .key = request.key,
+       .value = stores ? effect.value : std::string_view(),
+       .expected = lookup.slot});
   write_slots_.push_back(slot);
 }
 

@@ -34,8 +34,8 @@ class BatchWorker {
   // Slots of points. Of one key there are several only if all of them read.
   using Group = std::vector<uint32_t>;
 
-  // The points, so that a group has nothing that depends on a group behind it; and the ranges, which
-  // are independent of all.
+  // The points, so that a group has nothing that depends on a group behind it; and the ranges,
+  // which are independent of all.
   std::vector<Group> GroupPoints(Group* ranges);
   void RunPoints(std::span<const uint32_t> slots);
   void LookUp(std::span<const uint32_t> slots);

@@ -2,11 +2,13 @@
 //
 //   offset  size  field
 //        0    56  slots  7 slots (slot.h); 0: free
-//       56     8  link   depth 6 bits | 18 bits 0 | number of the next bucket of the chain + 1, 40 bits
+//       56     8  link   depth 6 bits | 18 bits 0 | number of the next bucket of the chain + 1, 40
+//              bits
 //
-// A chain is a bucket of the table, and overflow buckets behind it. A key with the index word h is in
-// the chain of the bucket b that has the depth d and h mod 2^d == b. The hash server alone writes,
-// one thread of it; hash_index.h has the protocol of growing, bucket_reader.h that of readers.
+// A chain is a bucket of the table, and overflow buckets behind it. A key with the index word h is
+// in the chain of the bucket b that has the depth d and h mod 2^d == b. The hash server alone
+// writes, one thread of it; hash_index.h has the protocol of growing, bucket_reader.h that of
+// readers.
 #pragma once
 
 #include <array>
@@ -24,8 +26,7 @@ class Link {
   static constexpr uint32_t kDepthMax = 56;  // as many bits as an index word has for it
 
   explicit Link(uint64_t bits = 0) : bits_(bits) {}
-  Link(uint32_t depth, uint64_t next_plus_one)
-      : bits_(uint64_t{depth} << 58 | next_plus_one) {}
+  Link(uint32_t depth, uint64_t next_plus_one) : bits_(uint64_t{depth} << 58 | next_plus_one) {}
 
   uint64_t bits() const { return bits_; }
   uint32_t depth() const { return static_cast<uint32_t>(bits_ >> 58); }

@@ -9,8 +9,7 @@ std::optional<ChunkPlace> ChunkRanges::PlaceOf(uint32_t chunk) const {
   if (behind == ranges_.begin()) return std::nullopt;
   const ChunkRange& range = *(behind - 1);
   if (chunk - range.first >= range.count) return std::nullopt;
-  return ChunkPlace{.server = range.server,
-                    .offset = uint64_t{chunk - range.first} * kChunkBytes};
+  return ChunkPlace{.server = range.server, .offset = uint64_t{chunk - range.first} * kChunkBytes};
 }
 
 bool Chunks::AddServer(const ChunkRange& range) {

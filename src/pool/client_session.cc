@@ -122,8 +122,8 @@ bool ClientSession::Run(const Round& round) {
     if (peer == 0) post_failed_ = true;
   }
   while (posts_ > 0) {
-    // The bytes are the caller's again only when each post has ended, and ending the connection ends
-    // those that are still under way.
+    // The bytes are the caller's again only when each post has ended, and ending the connection
+    // ends those that are still under way.
     if (IsLate()) {
       for (const rma::PeerId peer : posted_to_) endpoint_->Disconnect(peer);
     }
@@ -152,6 +152,15 @@ std::optional<std::string_view> ClientSession::Call(rma::PeerId peer, std::strin
   *code = static_cast<ReplyCode>(reply_.bytes[0]);
   if (*code != ReplyCode::kOk) return std::nullopt;
   return std::string_view(reply_.bytes).substr(1);
+}
+
+std::optional<PoolStatus> ClientSession::AskForStatus() {
+  const char request = static_cast<char>(MessageKind::kStatus);
+  ReplyCode code;
+  const auto fields = Call(To::kHashServer, {&request, 1}, &code);
+  PoolStatus status;
+  if (!fields || !DecodeStatus(*fields, &status)) return std::nullopt;
+  return status;
 }
 
 bool ClientSession::AskToJoin() {

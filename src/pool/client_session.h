@@ -1,9 +1,9 @@
-// client_session.h: what one thread of a client keeps of a pool: its connections, its name, its lease
-// of one-sided reads, and the ranges of chunks.
+// client_session.h: what one thread of a client keeps of a pool: its connections, its name, its
+// lease of one-sided reads, and the ranges of chunks.
 //
-// Everything waits, up to a deadline: the caller is a thread that wants an answer. While it waits the
-// session connects again, asks for the map again when a server says that it has changed, and joins
-// again when it has been forgotten.
+// Everything waits, up to a deadline: the caller is a thread that wants an answer. While it waits
+// the session connects again, asks for the map again when a server says that it has changed, and
+// joins again when it has been forgotten.
 //
 // Thread safety: one owner.
 #pragma once
@@ -33,9 +33,9 @@ using MapSource = std::function<PoolMap()>;
 
 // For people who watch. Of one session, since its start.
 struct ClientStatistics {
-  uint64_t rounds = 0;       // posts that were waited for together
+  uint64_t rounds = 0;  // posts that were waited for together
   uint64_t calls = 0;
-  uint64_t reads = 0;        // one-sided
+  uint64_t reads = 0;  // one-sided
   uint64_t read_bytes = 0;
   uint64_t writes = 0;
   uint64_t written_bytes = 0;
@@ -115,21 +115,23 @@ class ClientSession {
   uint32_t client() const { return client_; }
   uint64_t epoch() const { return map_.epoch; }
   const DigestKeys& keys() const { return keys_; }
-  // A number that rises whenever another table is read than before: what is known of the table before
-  // is to be forgotten.
+  // A number that rises whenever another table is read than before: what is known of the table
+  // before is to be forgotten.
   uint64_t table() const { return table_; }
   // How many buckets the table had when the lease was granted.
   uint64_t buckets() const { return buckets_; }
 
-  // Posts and waits; the operations of one memory server are all reads or all writes. False: a connection has ended, or was not there, or the deadline has passed;
-  // nothing is known of any operation. The local bytes are the caller's again in any case.
+  // Posts and waits; the operations of one memory server are all reads or all writes. False: a
+  // connection has ended, or was not there, or the deadline has passed; nothing is known of any
+  // operation. The local bytes are the caller's again in any case.
   bool Run(const Round& round);
 
   enum class To : uint8_t { kHashServer, kSortedServer };
   // The fields of the reply to a request; nothing: there was none. `code` says why:
-  // the server's reason, or kNotServing if the connection has ended. The view is valid until the next
-  // call of this session.
+  // the server's reason, or kNotServing if the connection has ended. The view is valid until the
+  // next call of this session.
   std::optional<std::string_view> Call(To to, std::string_view request, ReplyCode* code);
+  std::optional<PoolStatus> AskForStatus();
   // Asks for the map again, and waits a moment if it is the same.
   void RefreshMap();
   // The client has been forgotten: the next Join() makes a new one.
@@ -157,8 +159,8 @@ class ClientSession {
   void Post(rma::PeerId peer, const std::vector<rma::Operation>& operations);
   void PollOnce();
   void Handle(const rma::Event& event);
-  // Sees to it that the memory server knows whose this connection is, so that it can fence it: before
-  // anything is written there. False: the server does not answer.
+  // Sees to it that the memory server knows whose this connection is, so that it can fence it:
+  // before anything is written there. False: the server does not answer.
   bool Greet(uint32_t server);
   bool AskToJoin();
   bool LearnRanges();
@@ -180,8 +182,8 @@ class ClientSession {
   uint64_t buckets_ = 1;
 
   uint64_t next_token_ = 1;
-  uint64_t first_post_ = 0;    // posts of the present round have tokens from here on
-  size_t posts_ = 0;           // of the present round that are under way
+  uint64_t first_post_ = 0;  // posts of the present round have tokens from here on
+  size_t posts_ = 0;         // of the present round that are under way
   bool post_failed_ = false;
   std::vector<rma::PeerId> posted_to_;
   uint64_t call_token_ = 0;  // of the present call

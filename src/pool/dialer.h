@@ -1,5 +1,5 @@
-// dialer.h: connections of one endpoint to servers that are known by number, made when they are first
-// wanted and again, after a pause, when they have ended.
+// dialer.h: connections of one endpoint to servers that are known by number, made when they are
+// first wanted and again, after a pause, when they have ended.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class Dialer {
 
   explicit Dialer(rma::Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  // The connection to the server; 0: there is none yet, but one is being made. At another address than
-  // before it is another server.
+  // The connection to the server; 0: there is none yet, but one is being made. At another address
+  // than before it is another server.
   rma::PeerId Find(uint32_t server, const Address& address, uint64_t now_ns) {
     Line& line = lines_[server];
     if (line.peer != 0 && line.address == address) return line.is_joined ? line.peer : 0;

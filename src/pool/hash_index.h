@@ -77,7 +77,7 @@ struct HashIndexOptions {
   // A new table has 2^first_depth buckets.
   uint32_t first_depth = 10;
   // An insertion splits a bucket while the table has more items a bucket than that: 5 of 7 slots.
-  uint32_t items_per_bucket = 5;
+  uint32_t items_per_bucket = 4;
   // L: how long the reads of an answer that counts may take, by the reader's clock.
   uint64_t read_limit_ns = 100'000'000;
 };

@@ -72,6 +72,9 @@ bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_vie
     case MessageKind::kFind:
       Find(event, fields);
       return true;
+    case MessageKind::kStatus:
+      TellStatus(event);
+      return true;
     default:
       return false;
   }
@@ -145,8 +148,7 @@ void HashRole::Renew(const rma::Event& event, std::string_view fields) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   fields_.clear();
-  AppendVarint(fields_,
-               std::min(context_.times.lease_ns, authority_until_ns_ - context_.now_ns()));
+  AppendVarint(fields_, std::min(context_.times.lease_ns, authority_until_ns_ - context_.now_ns()));
   AppendVarint(fields_, context_.state.hash()->buckets());
   context_.Answer(event.peer, event.token, fields_);
 }
@@ -165,8 +167,8 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   Group& group = OpenGroup();
   const size_t begin = group.entries.size();
   for (uint32_t i = 0; i < count; ++i) {
-    const auto chunk = context_.state.chunks().FindFree(
-        [this](uint32_t at) { return leasing_.contains(at); });
+    const auto chunk =
+        context_.state.chunks().FindFree([this](uint32_t at) { return leasing_.contains(at); });
     if (!chunk) break;
     leasing_.insert(*chunk);
     Enter({.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk});
@@ -228,6 +230,17 @@ void HashRole::Find(const rma::Event& event, std::string_view fields) {
     AppendSlot(fields_, context_.state.Find(key));
   }
   statistics_.finds += count;
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void HashRole::TellStatus(const rma::Event& event) {
+  const IndexState& state = context_.state;
+  fields_.clear();
+  EncodeStatus({.items = state.items(),
+                .chunks = state.chunks().all().size(),
+                .free_chunks = state.chunks().free_count(),
+                .clients = state.sessions().size()},
+               fields_);
   context_.Answer(event.peer, event.token, fields_);
 }
 
@@ -431,10 +444,8 @@ void HashRole::HandleHello(uint32_t server, std::string_view fields) {
   uint32_t count = 0;
   if (TakeNumber(fields, &count) && count > 0) {
     const uint32_t first = context_.state.chunks().ranges().end();
-    Enter({.kind = LogEntry::Kind::kServer,
-           .chunk = first,
-           .chunk_count = count,
-           .server = server});
+    Enter(
+        {.kind = LogEntry::Kind::kServer, .chunk = first, .chunk_count = count, .server = server});
   } else {
     entering_servers_.erase(server);
   }

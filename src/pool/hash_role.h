@@ -10,24 +10,24 @@
 //     | <------- verdicts |                                      |
 //
 // Order. A slot is stored only after the sorted server has acknowledged its entry, `applied` is
-//   published only after the slots up to it, and a reply leaves only after that. So whatever a reader
-//   of the hash index has seen, the log of the sorted server has, and a server that takes over applies
-//   all of that log (holes H5, H6); and whatever a client was told, `applied` tells (H1, rule A in
-//   pool_client.h).
-// Shipping. Up to kShippedMax groups are under way; the sorted server acknowledges by the index of its
-//   log's end, and passes over what it has. When the connection breaks, all that is not acknowledged is
-//   shipped again.
-// Authority (H10). The hash server may grant reads, and answer by itself, only until lease_ns after it
-//   has sent the last shipment that was acknowledged. The sorted server, before it takes over, waits
-//   for lease_ns from its last acknowledgement, which is later than that; what was granted to clients
-//   ends no later. A shipment without entries goes out after a quarter of that time without one. No
-//   clocks are compared, only durations; their rates may differ by one per cent.
+//   published only after the slots up to it, and a reply leaves only after that. So whatever a
+//   reader of the hash index has seen, the log of the sorted server has, and a server that takes
+//   over applies all of that log (holes H5, H6); and whatever a client was told, `applied` tells
+//   (H1, rule A in pool_engine.h).
+// Shipping. Up to kShippedMax groups are under way; the sorted server acknowledges by the index of
+//   its log's end, and passes over what it has. When the connection breaks, all that is not
+//   acknowledged is shipped again.
+// Authority (H10). The hash server may grant reads, and answer by itself, only until lease_ns after
+//   it has sent the last shipment that was acknowledged. The sorted server, before it takes over,
+//   waits for lease_ns from its last acknowledgement, which is later than that; what was granted to
+//   clients ends no later. A shipment without entries goes out after a quarter of that time without
+//   one. No clocks are compared, only durations; their rates may differ by one per cent.
 //   A solo hash server has no one who could take over, and has authority until its map changes.
-// Chunks. One that is sealed and empty is recycled two read_ns_max after that was seen: who has read
-//   one of its slots before discards what comes later (H2, H3). If its client has not sealed it itself
-//   the memory server fences the client first (H11).
-// Progress. The hash server waits for the sorted server alone; if that does not answer, clients wait
-//   until the map changes. A turn's work is what its requests ask for.
+// Chunks. One that is sealed and empty is recycled two read_ns_max after that was seen: who has
+//   read one of its slots before discards what comes later (H2, H3). If its client has not sealed
+//   it itself the memory server fences the client first (H11).
+// Progress. The hash server waits for the sorted server alone; if that does not answer, clients
+//   wait until the map changes. A turn's work is what its requests ask for.
 //
 // Thread safety: one owner.
 #pragma once
@@ -114,6 +114,7 @@ class HashRole {
   void SealChunks(const rma::Event& event, std::string_view fields);
   void TellRanges(const rma::Event& event);
   void Find(const rma::Event& event, std::string_view fields);
+  void TellStatus(const rma::Event& event);
   // Reads the epoch and the client that most requests begin with; refuses if it must.
   bool TakeClient(const rma::Event& event, std::string_view* fields, uint32_t* client);
   bool TakeEpoch(const rma::Event& event, std::string_view* fields);
@@ -150,11 +151,11 @@ class HashRole {
 
   Dialer sorted_servers_;
   Dialer memory_servers_;
-  std::map<uint64_t, uint32_t> greetings_;             // the server, by token
+  std::map<uint64_t, uint32_t> greetings_;  // the server, by token
   std::set<uint32_t> entering_servers_;
-  std::map<uint64_t, uint32_t> fences_;                // the chunk, by token
-  std::map<uint32_t, Recycling> recycling_;            // by chunk
-  std::map<uint32_t, uint64_t> seen_ns_;               // by client
+  std::map<uint64_t, uint32_t> fences_;      // the chunk, by token
+  std::map<uint32_t, Recycling> recycling_;  // by chunk
+  std::map<uint32_t, uint64_t> seen_ns_;     // by client
   uint64_t upkeep_ns_ = 0;
   std::vector<CommitVerdict> verdicts_;
   std::string fields_;  // scratch

@@ -119,7 +119,8 @@ void TreeBuilder::Add(const Post& post) {
     const KeyDigest digest = DigestOf(context_.state.keys(), key);
     // If the slot is the key's still, its chunk was not recycled, and the bytes are the item's.
     if (hash.Find(digest) != wanted.slot) continue;
-    batch_.Put(batch_.scratch().Copy(key), {reinterpret_cast<const char*>(&wanted.slot), sizeof(Slot)});
+    batch_.Put(batch_.scratch().Copy(key),
+               {reinterpret_cast<const char*>(&wanted.slot), sizeof(Slot)});
   }
   tree_.Execute(batch_);
   batch_.Clear();

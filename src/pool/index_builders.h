@@ -1,14 +1,15 @@
-// index_builders.h: an index that a server has not, built from the one that it has, while commits go on.
+// index_builders.h: an index that a server has not, built from the one that it has, while commits
+// go on.
 //
-// Commits change both indexes from the beginning on (IndexState), the one that is whole judges, and a
-// builder adds what there was before, piece by piece between commits. All is done by one thread, so
-// what a builder reads of the whole index is so at the moment when it adds it to the other.
+// Commits change both indexes from the beginning on (IndexState), the one that is whole judges, and
+// a builder adds what there was before, piece by piece between commits. All is done by one thread,
+// so what a builder reads of the whole index is so at the moment when it adds it to the other.
 //
-//   HashBuilder   from the tree alone, which has keys and slots (HStore, section 3.2: "the hash table is
-//                 rebuilt by scanning the skiplist")
-//   TreeBuilder   from the hash index, which has no keys: they are read with their items from the memory
-//                 servers. The reads take time, in which a key may change: what comes is added only if
-//                 the hash index has that slot still.
+//   HashBuilder   from the tree alone, which has keys and slots (HStore, section 3.2: "the hash
+//                 table is rebuilt by scanning the skiplist")
+//   TreeBuilder   from the hash index, which has no keys: they are read with their items from the
+//                 memory servers. The reads take time, in which a key may change: what comes is
+//                 added only if the hash index has that slot still.
 //
 // Thread safety: one owner.
 #pragma once

@@ -15,8 +15,8 @@ namespace skep::pool {
 
 // How long things may take. The same in all processes of a pool.
 struct PoolTimes {
-  // A one-sided read that took longer by its reader's clock is discarded; memory that was unlinked is
-  // reused after twice that time.
+  // A one-sided read that took longer by its reader's clock is discarded; memory that was unlinked
+  // is reused after twice that time.
   uint64_t read_ns_max = 100'000'000;
   // How long a client may read one-sided, and a hash server may grant that, without asking again.
   uint64_t lease_ns = 500'000'000;

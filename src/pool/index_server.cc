@@ -183,8 +183,8 @@ bool IndexServer::StepBuilders() {
 
 void IndexServer::HandleRequest(const rma::Event& event) {
   if (event.bytes.empty() || context_ == nullptr) {
-    const char code = static_cast<char>(event.bytes.empty() ? ReplyCode::kMalformed
-                                                            : ReplyCode::kNotServing);
+    const char code =
+        static_cast<char>(event.bytes.empty() ? ReplyCode::kMalformed : ReplyCode::kNotServing);
     return endpoint_->Reply(event.peer, event.token, {&code, 1});
   }
   const auto kind = static_cast<MessageKind>(event.bytes[0]);

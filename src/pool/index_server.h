@@ -1,17 +1,17 @@
-// index_server.h: one of the two index servers of a pool: the hash server, the sorted server, or both
-// in one while the other is gone.
+// index_server.h: one of the two index servers of a pool: the hash server, the sorted server, or
+// both in one while the other is gone.
 //
 //   region 0  one page: the applied word (messages.h), then the number of buckets
 //   region 1  the table's buckets           region 2  overflow buckets          (hash_index.h)
 //
 // The roles come from outside, by SetMap: who is what is the coordinator's business (pool_map.h).
 //
-//   none --> hash --------> solo   The sorted server is gone. What is under way is applied at once, and
-//                                  the tree is built (index_builders.h); until it is whole there are no
-//                                  scans.
-//   none --> sorted ------> solo   The hash server is gone. When its authority has ended (hash_role.h)
-//                                  the log is applied and commits go on; until the hash index is built,
-//                                  clients ask for slots by calls.
+//   none --> hash --------> solo   The sorted server is gone. What is under way is applied at once,
+//                                  and the tree is built (index_builders.h); until it is whole
+//                                  there are no scans.
+//   none --> sorted ------> solo   The hash server is gone. When its authority has ended
+//                                  (hash_role.h) the log is applied and commits go on; until the
+//                                  hash index is built, clients ask for slots by calls.
 //   any ---> none                  Another server has been chosen: this one keeps nothing.
 //
 // Thread safety: one owner.
@@ -36,8 +36,8 @@ struct IndexServerOptions {
   uint32_t id = 1;
   Address listen;
   PoolTimes times;
-  // How many buckets, and overflow buckets, there may be: 64 bytes each of address space, and of memory
-  // as far as they are used.
+  // How many buckets, and overflow buckets, there may be: 64 bytes each of address space, and of
+  // memory as far as they are used.
   uint64_t buckets_max = uint64_t{1} << 28;
   uint64_t overflow_max = uint64_t{1} << 27;
   // An ordered engine without a memory limit, empty; called when a tree is wanted.

@@ -195,8 +195,7 @@ void IndexState::Administer(const LogEntry& entry) {
       chunks_.Recycle(entry.chunk);
       break;
     case Kind::kServer:
-      chunks_.AddServer(
-          {.server = entry.server, .first = entry.chunk, .count = entry.chunk_count});
+      chunks_.AddServer({.server = entry.server, .first = entry.chunk, .count = entry.chunk_count});
       break;
     case Kind::kPut:
     case Kind::kDelete:

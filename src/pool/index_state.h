@@ -6,10 +6,10 @@
 //   sessions.h             yes            yes           yes
 //   chunks.h               yes            yes           yes
 //
-// Apply is a function of the state and the entry alone: both servers come to the same verdicts. A whole
-// index judges, and where both are whole they have the same keys. What a server has no memory
-// for it cannot leave out: the caller sees to it before (HasRoom), and a server that fails all the same
-// stops the process, whose place the other one takes.
+// Apply is a function of the state and the entry alone: both servers come to the same verdicts. A
+// whole index judges, and where both are whole they have the same keys. What a server has no memory
+// for it cannot leave out: the caller sees to it before (HasRoom), and a server that fails all the
+// same stops the process, whose place the other one takes.
 //
 // Thread safety: one owner.
 #pragma once
@@ -33,9 +33,9 @@ class IndexState {
  public:
   explicit IndexState(const DigestKeys& keys) : keys_(keys) {}
 
-  // An index is kept from now on: whole, with the state as it is now, or being built: commits go to it,
-  // and others add what there was before. One of the two is whole at every time. They stay as long
-  // as they are kept.
+  // An index is kept from now on: whole, with the state as it is now, or being built: commits go to
+  // it, and others add what there was before. One of the two is whole at every time. They stay as
+  // long as they are kept.
   void set_hash(HashIndex* hash, bool is_whole) {
     hash_ = hash;
     hash_is_whole_ = is_whole;
@@ -57,6 +57,7 @@ class IndexState {
   // The key's slot; none: it is absent.
   Slot Find(std::string_view key);
 
+  uint64_t items() const { return hash_is_whole_ ? hash_->items() : tree_->Statistics().items; }
   const Sessions& sessions() const { return sessions_; }
   const Chunks& chunks() const { return chunks_; }
   const DigestKeys& keys() const { return keys_; }
@@ -64,7 +65,8 @@ class IndexState {
   uint32_t next_client() const { return next_client_; }
 
  private:
-  using Words = std::array<uint64_t, 2>;  // a slot, and the one that is expected, as the tree has them
+  using Words =
+      std::array<uint64_t, 2>;  // a slot, and the one that is expected, as the tree has them
 
   void Commit(const LogBatch& batch, size_t i);
   // The verdict of an entry that is not to be done: it was done before, or may not be.
@@ -93,8 +95,8 @@ class IndexState {
   // Of the batch that is being applied.
   std::vector<CommitVerdict>* verdicts_ = nullptr;
   size_t first_verdict_ = 0;
-  Batch operations_;           // of the tree
-  std::vector<Words> words_;   // one for each of them; they do not move
+  Batch operations_;            // of the tree
+  std::vector<Words> words_;    // one for each of them; they do not move
   std::vector<size_t> judged_;  // the entries whose verdicts the tree gives, one an operation
 };
 

@@ -8,11 +8,12 @@
 //        8     4  value_bytes
 //       12     4  client       who wrote it
 //       16     8  sequence     the number of the client's operation
-//       24     8  version      0, or the one that the hash server gave it (the crc does not cover it)
+//       24     8  version      0, or the one that the hash server gave it (the crc does not cover
+//              it)
 //       32        key, value, zero bytes up to the next unit
 //
-// An item checks itself: who reads it through a slot sees by the crc that the bytes are whole, are of
-// this place and of this generation of its chunk, and then compares the key in full. A read that
+// An item checks itself: who reads it through a slot sees by the crc that the bytes are whole, are
+// of this place and of this generation of its chunk, and then compares the key in full. A read that
 // does not check is a read to be made again, never an absent key (hole H9).
 #pragma once
 
@@ -73,12 +74,12 @@ struct ItemView {
 // Cost: the checksum, a nanosecond for 20 bytes.
 std::optional<ItemView> ReadItem(const ItemPlace& place, std::span<const std::byte> bytes);
 
-// How many units the item at the front of `bytes`, one unit or more, says that it has, if that can be:
-// what to read of an item that is longer than its slot tells. 0: it cannot be.
+// How many units the item at the front of `bytes`, one unit or more, says that it has, if that can
+// be: what to read of an item that is longer than its slot tells. 0: it cannot be.
 uint32_t UnitsToldBy(std::span<const std::byte> bytes);
 
-// The key of the item at the front of `bytes`, which need not have all of it; empty if it cannot be.
-// Nothing is checked: whoever uses it knows the key by its digest.
+// The key of the item at the front of `bytes`, which need not have all of it; empty if it cannot
+// be. Nothing is checked: whoever uses it knows the key by its digest.
 std::string_view KeyToldBy(std::span<const std::byte> bytes);
 
 }  // namespace skep::pool

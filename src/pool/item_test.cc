@@ -66,7 +66,8 @@ TEST(Item, EveryFlippedBitIsSeen) {
   }
 }
 
-// A torn read: lines of two items of one place, as a client sees them that reads while another writes.
+// A torn read: lines of two items of one place, as a client sees them that reads while another
+// writes.
 TEST(Item, LinesOfTwoItemsAreNone) {
   const auto a = ItemOf(kPlace, "key", std::string(500, 'a'));
   const auto b = ItemOf(kPlace, "key", std::string(500, 'b'));

@@ -4,13 +4,13 @@
 //   round 1   WRITE of all items, which are in memory when it has ended
 //   call      commit of all of them: the verdicts
 //
-// The items go to chunks that this client leases, one behind the other; a chunk that is full is sealed
-// once nothing of it waits for a verdict. Nothing is freed: what was replaced, and what was written
-// and not committed, goes when its chunk is recycled.
+// The items go to chunks that this client leases, one behind the other; a chunk that is full is
+// sealed once nothing of it waits for a verdict. Nothing is freed: what was replaced, and what was
+// written and not committed, goes when its chunk is recycled.
 //
 // A commit whose reply is lost is sent again under the same numbers, to whoever is the hash server
-// then, and is done once (H4). If no reply comes before the deadline, it is not known whether it was
-// done.
+// then, and is done once (H4). If no reply comes before the deadline, it is not known whether it
+// was done.
 //
 // Thread safety: one owner.
 #pragma once
@@ -80,8 +80,8 @@ class ItemWriter {
   uint32_t client_ = 0;  // whose chunks and numbers these are
   uint64_t next_sequence_ = 1;
   std::optional<Chunk> chunk_;  // that is being filled
-  std::vector<Chunk> spare_;       // leased and empty
-  std::vector<uint32_t> full_;     // to be sealed
+  std::vector<Chunk> spare_;    // leased and empty
+  std::vector<uint32_t> full_;  // to be sealed
   std::vector<std::unique_ptr<std::byte[]>> buffers_;
   std::string request_;
 };

@@ -5,10 +5,10 @@
 //               | signature |  bits that choose the bucket   |   |  64 bits |
 //               +-----------+--------------------------------+   +----------+
 //
-// Two SipHashes under keys that the pool drew when it was made. A client needs the index word alone:
-// it compares the keys themselves. The hash server compares signature, bucket and tag, and no keys,
-// which lie in other processes' memory: among n keys in b buckets it takes two for one with a
-// probability of n * n / (b * 2^73), which is 10^-12 for 10^9 keys.
+// Two SipHashes under keys that the pool drew when it was made. A client needs the index word
+// alone: it compares the keys themselves. The hash server compares signature, bucket and tag, and
+// no keys, which lie in other processes' memory: among n keys in b buckets it takes two for one
+// with a probability of n * n / (b * 2^73), which is 10^-12 for 10^9 keys.
 #pragma once
 
 #include <cstdint>

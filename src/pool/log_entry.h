@@ -2,8 +2,8 @@
 //
 // The hash server gives every entry the next index, ships it to the sorted server, and applies it
 // once that has acknowledged it; the sorted server applies the same entries in the same order
-// (HStore, section 3.2). Entries are judged when they are applied, by what the state then is, so both
-// come to the same verdict, and so does a server that takes over.
+// (HStore, section 3.2). Entries are judged when they are applied, by what the state then is, so
+// both come to the same verdict, and so does a server that takes over.
 //
 // A batch of entries, as it is shipped:
 //   first index varint, count varint, then of each:

@@ -174,7 +174,8 @@ void ItemFinder::TakeItems(Task& task) {
   bool is_torn = false;
   for (uint32_t i = 0; i < task.item_count; ++i) {
     const ItemRead& read = task.items[i];
-    const auto item = read.bytes == nullptr ? std::nullopt : ReadItem(PlaceOf(read.slot), read.span());
+    const auto item =
+        read.bytes == nullptr ? std::nullopt : ReadItem(PlaceOf(read.slot), read.span());
     if (item && item->key == task.lookup->key) {
       return Found(task, {.slot = read.slot, .at = task.at, .chain = task.reader.chain()}, *item);
     }
@@ -241,8 +242,8 @@ void ItemFinder::AskForSlots() {
   }
 }
 
-bool ItemFinder::ReadItems(std::span<const Slot> slots,
-                           std::vector<std::optional<ItemView>>* items, uint64_t* applied_word) {
+bool ItemFinder::ReadItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
+                           uint64_t* applied_word) {
   FreeAll();
   return ReadMoreItems(slots, items, applied_word);
 }
@@ -252,7 +253,8 @@ bool ItemFinder::ReadMoreItems(std::span<const Slot> slots,
                                uint64_t* applied_word) {
   items->assign(slots.size(), std::nullopt);
   std::vector<ItemRead> reads(slots.size());
-  for (size_t i = 0; i < slots.size(); ++i) reads[i] = {.slot = slots[i], .is_to_read = static_cast<bool>(slots[i])};
+  for (size_t i = 0; i < slots.size(); ++i)
+    reads[i] = {.slot = slots[i], .is_to_read = static_cast<bool>(slots[i])};
   for (bool is_first = true;; is_first = false) {
     Round round;
     for (ItemRead& read : reads) {

@@ -5,14 +5,14 @@
 //   round 2   the items of the slots that have the key's signature
 //   further   what a split, an overflow bucket, an item of another key, or a long item asks for
 //
-// An answer counts if its reads took at most read_ns_max and the lease lasts still when they have ended
-// (rule R4 of bucket_reader.h; H2, H10): else the key is looked up again. An item that does not check
-// (H9) is looked up again, too, and after kTornMax times the hash server is asked for the slot: it is
-// never taken for an absent key.
+// An answer counts if its reads took at most read_ns_max and the lease lasts still when they have
+// ended (rule R4 of bucket_reader.h; H2, H10): else the key is looked up again. An item that does
+// not check (H9) is looked up again, too, and after kTornMax times the hash server is asked for the
+// slot: it is never taken for an absent key.
 //
-// Progress. A lookup is made again only because a connection ended, time has passed, or another client
-// has changed the key or its bucket meanwhile; each time something else in the system has moved. It
-// ends with the session's deadline at the latest.
+// Progress. A lookup is made again only because a connection ended, time has passed, or another
+// client has changed the key or its bucket meanwhile; each time something else in the system has
+// moved. It ends with the session's deadline at the latest.
 //
 // Thread safety: one owner.
 #pragma once
@@ -58,9 +58,9 @@ class ItemFinder {
   // Looks all of them up.
   void Find(std::span<Lookup> lookups);
   // Reads the items of slots that a commit or a scan has told, and with them, if it is wanted, the
-  // hash server's applied word. A slot whose item does not check gets nothing: its chunk was recycled
-  // meanwhile. The items are valid until the finder is used again. False: a connection has ended, or
-  // the deadline has passed.
+  // hash server's applied word. A slot whose item does not check gets nothing: its chunk was
+  // recycled meanwhile. The items are valid until the finder is used again. False: a connection has
+  // ended, or the deadline has passed.
   bool ReadItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
                  uint64_t* applied_word);
   // The client itself has changed the key.
@@ -137,11 +137,11 @@ struct ItemFinder::Task {
   ChainReader reader;
   CachedSlot cached;
   BucketImage* image = nullptr;
-  BucketAddress at;               // of the image
-  bool has_next = false;          // the chain goes on behind the image
+  BucketAddress at;       // of the image
+  bool has_next = false;  // the chain goes on behind the image
   uint32_t item_count = 0;
   uint32_t torn = 0;
-  uint64_t begin_ns = 0;          // of the read of the main bucket
+  uint64_t begin_ns = 0;  // of the read of the main bucket
   std::array<ItemRead, kBucketSlots> items;
 };
 

@@ -12,11 +12,10 @@ Result<std::unique_ptr<MemoryServer>> MemoryServer::Open(rma::Fabric& fabric, co
   }
   auto memory = SharedMemory::Create(size_t{chunk_count} * kChunkBytes, SharedPages::kTransparent);
   if (!memory) return Fail(memory.error());
-  auto server =
-      std::unique_ptr<MemoryServer>(new MemoryServer(std::move(*memory), chunk_count));
-  auto endpoint = fabric.Open({.listen = listen,
-                               .regions = {{.memory = &server->memory_,
-                                            .access = rma::Access::kReadWrite}}});
+  auto server = std::unique_ptr<MemoryServer>(new MemoryServer(std::move(*memory), chunk_count));
+  auto endpoint =
+      fabric.Open({.listen = listen,
+                   .regions = {{.memory = &server->memory_, .access = rma::Access::kReadWrite}}});
   if (!endpoint) return Fail(endpoint.error());
   server->endpoint_ = std::move(*endpoint);
   return server;

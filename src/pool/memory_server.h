@@ -1,8 +1,8 @@
 // memory_server.h: the memory that items lie in, and next to no code.
 //
-// Its one region is a number of chunks, which clients write and read one-sided. It answers two calls:
-// hello tells how many chunks there are and who calls; fence ends a client's access, so that its
-// chunks can be used again (H11 in hash_role.h).
+// Its one region is a number of chunks, which clients write and read one-sided. It answers two
+// calls: hello tells how many chunks there are and who calls; fence ends a client's access, so that
+// its chunks can be used again (H11 in hash_role.h).
 //
 // Thread safety: one owner.
 #pragma once

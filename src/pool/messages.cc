@@ -14,6 +14,18 @@ uint8_t FlagsOf(const ScanRequest& scan) {
 
 }  // namespace
 
+void EncodeStatus(const PoolStatus& status, std::string& to) {
+  for (const uint64_t number : {status.items, status.chunks, status.free_chunks, status.clients}) {
+    AppendVarint(to, number);
+  }
+}
+
+bool DecodeStatus(std::string_view from, PoolStatus* status) {
+  return TakeVarint(from, &status->items) && TakeVarint(from, &status->chunks) &&
+         TakeVarint(from, &status->free_chunks) && TakeVarint(from, &status->clients) &&
+         from.empty();
+}
+
 void EncodeScan(const ScanRequest& scan, std::string& to) {
   AppendVarint(to, scan.epoch);
   to.push_back(static_cast<char>(FlagsOf(scan)));
@@ -63,8 +75,8 @@ void AppendVerdict(std::string& to, const CommitVerdict& verdict) {
 }
 
 bool TakeVerdict(std::string_view& from, CommitVerdict* verdict) {
-  if (from.empty() || static_cast<uint8_t>(from[0]) >
-                          static_cast<uint8_t>(CommitVerdict::Kind::kUnknown)) {
+  if (from.empty() ||
+      static_cast<uint8_t>(from[0]) > static_cast<uint8_t>(CommitVerdict::Kind::kUnknown)) {
     return false;
   }
   verdict->kind = static_cast<CommitVerdict::Kind>(from[0]);

@@ -1,4 +1,5 @@
-// messages.h: what the processes of a pool say to each other, beside the reads and writes of memory.
+// messages.h: what the processes of a pool say to each other, beside the reads and writes of
+// memory.
 //
 // A request begins with its kind; a reply with a ReplyCode, and if that is kOk the fields below
 // follow. Numbers are varints if nothing else is said.
@@ -11,12 +12,15 @@
 //     seal      epoch, client, chunks to the end      -> -
 //     ranges    -                                     -> count, then of each: server, first, count
 //     find      epoch, count, then of each: key       -> for each: slot 8
+//     status    -                                     -> items, chunks, free chunks, clients
 //   to the sorted server
-//     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the end
+//     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the
+//               end
 //     ship      epoch, a batch of the log             -> end index
 //   to a memory server
 //     hello     client                                -> chunk count
-//     fence     client                                -> 1: nothing of the client can arrive any more
+//     fence     client                                -> 1: nothing of the client can arrive any
+//               more
 //
 // An epoch that is not the server's is answered by kWrongEpoch: the client asks for the map again.
 #pragma once
@@ -44,6 +48,7 @@ enum class MessageKind : uint8_t {
   kShip,
   kHello,
   kFence,
+  kStatus,
 };
 
 enum class ReplyCode : uint8_t {
@@ -55,16 +60,27 @@ enum class ReplyCode : uint8_t {
   kPoolFull,       // there is no free chunk
 };
 
+// Of a whole pool.
+struct PoolStatus {
+  uint64_t items = 0;
+  uint64_t chunks = 0;
+  uint64_t free_chunks = 0;
+  uint64_t clients = 0;
+};
+
+void EncodeStatus(const PoolStatus& status, std::string& to);
+bool DecodeStatus(std::string_view from, PoolStatus* status);
+
 // A scan of keys, in their order.
 struct ScanRequest {
   uint64_t epoch = 0;
   std::string_view lower = {};  // inclusive
   std::string_view upper = {};  // exclusive
   bool has_upper = false;
-  bool is_reverse = false;     // from the upper end down
-  bool seeks_floor = false;    // begins at the largest key <= lower
-  bool counts_only = false;    // no slots, but how many
-  uint32_t limit = UINT32_MAX;   // slots, or with counts_only keys
+  bool is_reverse = false;      // from the upper end down
+  bool seeks_floor = false;     // begins at the largest key <= lower
+  bool counts_only = false;     // no slots, but how many
+  uint32_t limit = UINT32_MAX;  // slots, or with counts_only keys
 };
 
 struct ScanReply {

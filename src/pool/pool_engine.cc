@@ -12,6 +12,8 @@ constexpr EngineTraits kTraits = {.name = "pool",
                                   .atomic = false,
                                   .snapshots = false,
                                   .functions = true,
+                                  .range_writes = false,
+                                  .samples = false,
                                   .multi_version = false,
                                   .whole_ranges = true,
                                   .whole_batches = false,
@@ -54,13 +56,16 @@ Version PoolEngine::Execute(Batch& batch) {
     BatchWriter(batch).RefuseAll(worker.error());
     return 0;
   }
-  const uint64_t timeout_ns = uint64_t{options_.timeout_ms} * 1'000'000;
-  (*worker)->Execute(batch, kTraits, clock_.MonotonicNs() + timeout_ns);
+  (*worker)->Execute(batch, kTraits, DeadlineNs());
   GiveBack(std::move(*worker));
   return 0;
 }
 
-Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() {
+uint64_t PoolEngine::DeadlineNs() const {
+  return clock_.MonotonicNs() + uint64_t{options_.timeout_ms} * 1'000'000;
+}
+
+Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {
   {
     const MutexLock lock(mutex_);
     if (!idle_.empty()) {
@@ -76,7 +81,7 @@ Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() {
       options_.cache_entries);
 }
 
-void PoolEngine::GiveBack(std::unique_ptr<BatchWorker> worker) {
+void PoolEngine::GiveBack(std::unique_ptr<BatchWorker> worker) const {
   const MutexLock lock(mutex_);
   Add(worker->session().statistics(), &total_);
   worker->session().statistics() = {};
@@ -97,7 +102,15 @@ Result<std::unique_ptr<PairIterator>> PoolEngine::OpenPairIterator(uint64_t) {
 
 bool PoolEngine::Maintain(uint64_t) { return false; }
 
-EngineStatistics PoolEngine::Statistics() const { return {}; }
+EngineStatistics PoolEngine::Statistics() const {
+  EngineStatistics statistics;
+  auto worker = TakeWorker();
+  if (!worker) return statistics;
+  (*worker)->session().set_deadline_ns(DeadlineNs());
+  if (const auto status = (*worker)->session().AskForStatus()) statistics.items = status->items;
+  GiveBack(std::move(*worker));
+  return statistics;
+}
 
 ClientStatistics PoolEngine::statistics() const {
   const MutexLock lock(mutex_);

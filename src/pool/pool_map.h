@@ -9,9 +9,9 @@
 
 namespace skep::pool {
 
-// Numbers of servers are given once and are not 0. `epoch` rises with every change of the two roles,
-// and each change is made by one versioned set: of two servers that want one, the coordinator takes
-// one and refuses the other.
+// Numbers of servers are given once and are not 0. `epoch` rises with every change of the two
+// roles, and each change is made by one versioned set: of two servers that want one, the
+// coordinator takes one and refuses the other.
 struct PoolMap {
   uint64_t epoch = 0;
   uint32_t hash_server = 0;

@@ -32,9 +32,8 @@ bool ScanReader::Ask(const Batch& batch, const Request& request) {
               .is_reverse = request.has(Request::kReverse),
               .seeks_floor = request.has(Request::kSeekFloor),
               .counts_only = request.op == Op::kCount,
-              .limit = request.op == Op::kCount
-                           ? request.limit
-                           : std::min(request.limit, batch.scan_visits_max())},
+              .limit = request.op == Op::kCount ? request.limit
+                                                : std::min(request.limit, batch.scan_visits_max())},
              asked);
   ReplyCode code;
   auto fields = session_.Call(ClientSession::To::kSortedServer, asked, &code);

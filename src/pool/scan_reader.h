@@ -23,8 +23,8 @@ class ScanReader {
 
   ScanReader(ClientSession& session, ItemFinder& finder) : session_(session), finder_(finder) {}
 
-  // A kScan or kCount of a batch. Refused with kUnavailable if it has not come about by the session's
-  // deadline.
+  // A kScan or kCount of a batch. Refused with kUnavailable if it has not come about by the
+  // session's deadline.
   void Run(const Batch& batch, uint32_t slot, BatchWriter& out);
 
  private:

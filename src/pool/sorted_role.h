@@ -1,11 +1,11 @@
-// sorted_role.h: what the sorted server of a pool does: keeps the log, applies it to an ordered index
-// in its own time, and answers scans.
+// sorted_role.h: what the sorted server of a pool does: keeps the log, applies it to an ordered
+// index in its own time, and answers scans.
 //
-// An entry is acknowledged as soon as it is in the log (HStore, section 3.2), and applied when nothing
-// else is to do or a scan needs it. A scan that arrives is of the state R, the end of the log at that
-// moment: whatever a client can have seen through the hash index before was acknowledged before, so it
-// is in R (rule A in pool_client.h). It says R, and the client sees to it that R is applied at the hash
-// server before it gives an answer.
+// An entry is acknowledged as soon as it is in the log (HStore, section 3.2), and applied when
+// nothing else is to do or a scan needs it. A scan that arrives is of the state R, the end of the
+// log at that moment: whatever a client can have seen through the hash index before was
+// acknowledged before, so it is in R (rule A in pool_engine.h). It says R, and the client sees to
+// it that R is applied at the hash server before it gives an answer.
 //
 // Thread safety: one owner.
 #pragma once
@@ -42,8 +42,11 @@ class SortedRole {
 
   // The index of the last entry that was acknowledged.
   uint64_t log_end() const { return log_end_; }
-  // Before this instant the hash server may still have authority (hash_role.h).
-  uint64_t authority_ends_ns() const { return last_answer_ns_ + context_.times.lease_ns; }
+  // Before this instant the hash server may still have authority (hash_role.h), also if its clock
+  // is slower by one per cent.
+  uint64_t authority_ends_ns() const {
+    return last_answer_ns_ + context_.times.lease_ns + context_.times.lease_ns / 64;
+  }
   const SortedRoleStatistics& statistics() const { return statistics_; }
 
  private:

@@ -1,8 +1,8 @@
 // Question: what do reads of a peer's memory cost, many at once and one after the other?
 // Sketch:   mem, 64 of 64 B in one Post: a line each from DRAM and a page walk, of which a core has
-//           ten and more under way: some tens of nanoseconds each. One at a time: a miss and a walk,
-//           100 to 300 ns. tcp, 64 a message: two system calls a side and message, 10 us and more
-//           that 64 operations share, so some hundreds of nanoseconds each.
+//           ten and more under way: some tens of nanoseconds each. One at a time: a miss and a
+//           walk, 100 to 300 ns. tcp, 64 a message: two system calls a side and message, 10 us and
+//           more that 64 operations share, so some hundreds of nanoseconds each.
 // Compare:  `local` copies the same lines with the same look-ahead and no fabric: the floor of mem.
 // Smoke:    CTest runs --benchmark_filter=depth:1(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>

@@ -86,6 +86,7 @@ MAY_INCLUDE = {
     "src/store": {"skep", "base", "engine", "keyspace", "durable", "client", "wire", "store"},
     "src/sim": {"skep", "base", "sim"},
     "src/rma": {"skep", "base", "rma"},
+    "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "pool"},
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},

@@ -14,8 +14,7 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
     auto server = MemoryServer::Open(fabric, options.address(100 + i), options.chunks);
     SKEP_CHECK(server.has_value());
     map.memory_servers[100 + i] = (*server)->address();
-    memory_servers_.push_back(
-        std::make_unique<ServerThread<MemoryServer>>(std::move(*server)));
+    memory_servers_.push_back(std::make_unique<ServerThread<MemoryServer>>(std::move(*server)));
   }
   for (const uint32_t id : {1u, 2u}) {
     auto server = IndexServer::Open(fabric, SystemClock(),
