@@ -38,6 +38,7 @@ struct State {
 uint64_t WordOf(std::string_view bytes) {
   static_assert(std::endian::native == std::endian::little);
   uint64_t word = 0;
+  if (bytes.empty()) return word;
   std::memcpy(&word, bytes.data(), bytes.size() < kWordBytes ? bytes.size() : kWordBytes);
   return word;
 }

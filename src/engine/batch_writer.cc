@@ -76,6 +76,14 @@ Status CheckSupport(const Request& request, const Batch& batch, const EngineTrai
   if (IsRange(request.op) && !traits.ordered && !CountsAll(request)) {
     return {Code::kNotSupported, "this engine has no order"};
   }
+  const bool writes_range = request.op == Op::kDeleteAll || request.op == Op::kDeleteRange ||
+                            request.op == Op::kExpireRange;
+  if (writes_range && !traits.range_writes) {
+    return {Code::kNotSupported, "this engine writes one key at a time"};
+  }
+  if (request.op == Op::kSample && !traits.samples) {
+    return {Code::kNotSupported, "this engine has no samples"};
+  }
   if (request.op == Op::kWalk && !traits.walks) {
     return {Code::kNotSupported, "this engine has no walks"};
   }

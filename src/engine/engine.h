@@ -27,11 +27,13 @@ namespace skep {
 // nothing.
 struct EngineTraits {
   std::string_view name;
-  bool ordered = true;    // ranges; without, only the kCount of everything (CountsAll)
-  bool atomic = true;     // atomic batches over any keys
-  bool snapshots = true;  // OpenSnapshot
-  bool functions = true;  // kApply
-  bool walks = false;     // kWalk, which an engine without order has instead of kScan
+  bool ordered = true;       // ranges; without, only the kCount of everything (CountsAll)
+  bool atomic = true;        // atomic batches over any keys
+  bool snapshots = true;     // OpenSnapshot
+  bool functions = true;     // kApply
+  bool range_writes = true;  // kDeleteAll, kDeleteRange, kExpireRange
+  bool samples = true;       // kSample
+  bool walks = false;        // kWalk, which an engine without order has instead of kScan
   // False: only the newest values are kept. There are no snapshots; tickets and versions are all 0.
   bool multi_version = true;
   // False only without versions: under concurrent writes a range is not one state (each key is as

@@ -85,6 +85,8 @@ MAY_INCLUDE = {
     "src/sim": {"skep", "base", "sim"},
     "src/zookeeper": {"skep", "base", "zookeeper"},
     "src/rma": {"skep", "base", "rma"},
+    "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "pool"},
+    "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
     "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},

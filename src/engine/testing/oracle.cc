@@ -207,6 +207,10 @@ std::string Oracle::CheckAborted(const Batch& batch, const Part& part,
 Code Oracle::StaticRefusal(const Request& r, const Batch& batch) const {
   if (batch.kind() == Batch::Kind::kAtomic && !traits_.atomic) return Code::kNotSupported;
   if (IsRange(r.op) && !traits_.ordered && !CountsEverything(r)) return Code::kNotSupported;
+  const bool writes_range =
+      r.op == Op::kDeleteAll || r.op == Op::kDeleteRange || r.op == Op::kExpireRange;
+  if (writes_range && !traits_.range_writes) return Code::kNotSupported;
+  if (r.op == Op::kSample && !traits_.samples) return Code::kNotSupported;
   if (r.op == Op::kWalk && !traits_.walks) return Code::kNotSupported;
   if (r.op == Op::kApply && !traits_.functions) return Code::kNotSupported;
   const bool gives = r.deadline_ms != 0 && r.deadline_ms != kKeepDeadline;

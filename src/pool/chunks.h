@@ -1,0 +1,98 @@
+// chunks.h: the chunks of a pool: where each lies, who may write to it, and what is left in it.
+//
+//            lease                seal                     recycle
+//   free ----------> leased -------------------> sealed ------------> free, at the next generation
+//                            (by the client, or             (no item left, and nobody can read or
+//                             when the client ends)          write it any more: index_server.h)
+//
+// Clients lease chunks, fill them from the front, and never free anything: an item is gone when no
+// slot names it, and its space when its chunk is recycled. An item that was written and never
+// committed takes its space until then, and needs nobody to look for it.
+//
+// Part of the state that both index servers keep: all changes are entries of their log.
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "pool/slot.h"
+
+namespace skep::pool {
+
+// Chunks that follow each other in the memory of one server, from its beginning on.
+struct ChunkRange {
+  uint32_t server = 0;
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
+// Where a chunk lies.
+struct ChunkPlace {
+  uint32_t server = 0;
+  uint64_t offset = 0;
+};
+
+// All ranges, ascending and without gaps. What clients keep, too.
+class ChunkRanges {
+ public:
+  // The range begins at end().
+  void Add(const ChunkRange& range) { ranges_.push_back(range); }
+  uint32_t end() const { return ranges_.empty() ? 0 : ranges_.back().first + ranges_.back().count; }
+  std::optional<ChunkPlace> PlaceOf(uint32_t chunk) const;
+  const std::vector<ChunkRange>& all() const { return ranges_; }
+
+ private:
+  std::vector<ChunkRange> ranges_;
+};
+
+class Chunks {
+ public:
+  enum class State : uint8_t { kFree, kLeased, kSealed };
+  struct Chunk {
+    State state = State::kFree;
+    uint8_t gen = 0;
+    uint32_t client = 0;  // kLeased, kSealed: who has, or had, the lease
+    uint32_t items = 0;   // that slots name
+  };
+
+  // False, and nothing is changed: the range does not begin where the last one ended, or is empty.
+  bool AddServer(const ChunkRange& range);
+  // False, and nothing is changed: the chunk is in no state for it.
+  bool Lease(uint32_t chunk, uint32_t client);
+  bool Seal(uint32_t chunk, uint32_t client);
+  bool Recycle(uint32_t chunk);
+  // Seals all that the client has leased.
+  void SealAllOf(uint32_t client);
+
+  // Whether an item of the client may get this slot: it is in a chunk of this generation that the
+  // client leases or has sealed.
+  bool MayCommit(Slot slot, uint32_t client) const;
+  void AddItem(Slot slot) { ++chunks_[slot.chunk()].items; }
+  void DropItem(Slot slot) { --chunks_[slot.chunk()].items; }
+  void DropAllItems();
+
+  // A chunk that may be leased, none of those for which `is_taken` is true. Those that were never
+  // used come first, then the one that was recycled longest ago.
+  template <typename IsTaken>
+  std::optional<uint32_t> FindFree(IsTaken is_taken) const {
+    for (uint32_t i = 0; i < chunks_.size(); ++i) {
+      const uint32_t chunk = (next_ + i) % static_cast<uint32_t>(chunks_.size());
+      if (chunks_[chunk].state == State::kFree && !is_taken(chunk)) return chunk;
+    }
+    return std::nullopt;
+  }
+
+  const ChunkRanges& ranges() const { return ranges_; }
+  const std::vector<Chunk>& all() const { return chunks_; }
+  uint32_t free_count() const { return free_count_; }
+
+ private:
+  ChunkRanges ranges_;
+  std::vector<Chunk> chunks_;
+  uint32_t free_count_ = 0;
+  uint32_t next_ = 0;  // where to look for a free one
+};
+
+}  // namespace skep::pool

@@ -1,0 +1,194 @@
+// client_session.h: what one thread of a client keeps of a pool: its connections, its name, its
+// lease of one-sided reads, and the ranges of chunks.
+//
+// Everything waits, up to a deadline: the caller is a thread that wants an answer. While it waits
+// the session connects again, asks for the map again when a server says that it has changed, and
+// joins again when it has been forgotten.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "pool/chunks.h"
+#include "pool/dialer.h"
+#include "pool/index_context.h"
+#include "pool/messages.h"
+#include "pool/pool_map.h"
+#include "rma/fabric.h"
+
+namespace skep::pool {
+
+// The newest map that the coordinator has told. Called by the session's owner.
+using MapSource = std::function<PoolMap()>;
+
+// For people who watch. Of one session, since its start.
+struct ClientStatistics {
+  uint64_t rounds = 0;  // posts that were waited for together
+  uint64_t calls = 0;
+  uint64_t reads = 0;  // one-sided
+  uint64_t read_bytes = 0;
+  uint64_t writes = 0;
+  uint64_t written_bytes = 0;
+  uint64_t joins = 0;
+  uint64_t renewals = 0;
+  uint64_t cache_hits = 0;
+  uint64_t cache_misses = 0;
+  uint64_t retries_redirected = 0;  // a split was met
+  uint64_t retries_torn = 0;        // a checksum did not fit
+  uint64_t retries_late = 0;        // it took too long, or the lease ended meanwhile
+  uint64_t retries_lost = 0;        // a connection ended
+  uint64_t retries_contended = 0;   // another write came first
+  uint64_t finds = 0;               // slots asked for by a call
+};
+
+// One-sided operations that are posted together and waited for together.
+class Round {
+ public:
+  // Of the hash server.
+  void ReadIndex(uint32_t region, uint64_t offset, uint32_t bytes, void* to) {
+    index_.push_back({.kind = rma::Operation::Kind::kRead,
+                      .region = region,
+                      .offset = offset,
+                      .bytes = bytes,
+                      .local = to});
+  }
+  // Of a memory server.
+  void ReadMemory(const ChunkPlace& place, uint64_t offset, uint32_t bytes, void* to) {
+    Memory(place, rma::Operation::Kind::kRead, offset, bytes, to);
+  }
+  void WriteMemory(const ChunkPlace& place, uint64_t offset, uint32_t bytes, void* from) {
+    Memory(place, rma::Operation::Kind::kWrite, offset, bytes, from);
+  }
+  bool empty() const { return index_.empty() && memory_.empty(); }
+  void Clear() {
+    index_.clear();
+    memory_.clear();
+  }
+
+ private:
+  friend class ClientSession;
+  void Memory(const ChunkPlace& place, rma::Operation::Kind kind, uint64_t offset, uint32_t bytes,
+              void* local) {
+    memory_[place.server].push_back({.kind = kind,
+                                     .region = 0,
+                                     .offset = place.offset + offset,
+                                     .bytes = bytes,
+                                     .local = local});
+  }
+
+  std::vector<rma::Operation> index_;
+  std::map<uint32_t, std::vector<rma::Operation>> memory_;  // by server
+};
+
+class ClientSession {
+ public:
+  ClientSession(std::unique_ptr<rma::Endpoint> endpoint, Clock& clock, const PoolTimes& times,
+                MapSource source);
+  ~ClientSession();
+
+  // What happens until then is waited for.
+  void set_deadline_ns(uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
+  bool IsLate() const { return now_ns() >= deadline_ns_; }
+  uint64_t now_ns() const { return clock_.MonotonicNs(); }
+  const PoolTimes& times() const { return times_; }
+  const rma::Capabilities& capabilities() const { return endpoint_->capabilities(); }
+
+  // Sees to it that this client has a name in the present epoch. False: the deadline has passed.
+  bool Join();
+  // The same; and asks, if it is time, for a lease. Whether this client may read one-sided now: not
+  // while the hash server builds its index again, or does not answer.
+  bool TakeLease();
+  // Asks for the lease now, so that the client is not forgotten. False: there was no good answer.
+  bool Renew();
+  // Whether what was read until now counts.
+  bool HasLease() const { return now_ns() < lease_until_ns_; }
+  uint32_t client() const { return client_; }
+  uint64_t epoch() const { return map_.epoch; }
+  const DigestKeys& keys() const { return keys_; }
+  // A number that rises whenever another table is read than before: what is known of the table
+  // before is to be forgotten.
+  uint64_t table() const { return table_; }
+  // How many buckets the table had when the lease was granted.
+  uint64_t buckets() const { return buckets_; }
+
+  // Posts and waits; the operations of one memory server are all reads or all writes. False: a
+  // connection has ended, or was not there, or the deadline has passed; nothing is known of any
+  // operation. The local bytes are the caller's again in any case.
+  bool Run(const Round& round);
+
+  enum class To : uint8_t { kHashServer, kSortedServer };
+  // The fields of the reply to a request; nothing: there was none. `code` says why:
+  // the server's reason, or kNotServing if the connection has ended. The view is valid until the
+  // next call of this session.
+  std::optional<std::string_view> Call(To to, std::string_view request, ReplyCode* code);
+  std::optional<PoolStatus> AskForStatus();
+  // Asks for the map again, and waits a moment if it is the same.
+  void RefreshMap();
+  // The client has been forgotten: the next Join() makes a new one.
+  void ForgetClient() { client_ = 0; }
+
+  // Where a chunk lies; nothing: no server has it. May ask the hash server.
+  std::optional<ChunkPlace> PlaceOf(uint32_t chunk);
+
+  ClientStatistics& statistics() { return statistics_; }
+
+ private:
+  struct Reply {
+    bool has_come = false;
+    bool is_good = false;
+    std::string bytes;
+  };
+
+  rma::PeerId HashPeer();
+  rma::PeerId PeerOf(To to);
+  rma::PeerId MemoryPeer(uint32_t server);
+  // A connection that is made, waited for.
+  template <typename Find>
+  rma::PeerId Await(Find find);
+  std::optional<std::string_view> Call(rma::PeerId peer, std::string_view request, ReplyCode* code);
+  void Post(rma::PeerId peer, const std::vector<rma::Operation>& operations);
+  void PollOnce();
+  void Handle(const rma::Event& event);
+  // Sees to it that the memory server knows whose this connection is, so that it can fence it:
+  // before anything is written there. False: the server does not answer.
+  bool Greet(uint32_t server);
+  bool AskToJoin();
+  bool LearnRanges();
+
+  const std::unique_ptr<rma::Endpoint> endpoint_;
+  Clock& clock_;
+  const PoolTimes times_;
+  const MapSource source_;
+  PoolMap map_;
+  Dialer index_servers_;
+  Dialer memory_servers_;
+  std::set<rma::PeerId> greeted_;  // memory servers that know this client
+  ChunkRanges ranges_;
+  DigestKeys keys_;
+  uint32_t client_ = 0;  // 0: none
+  uint64_t lease_until_ns_ = 0;
+  uint64_t deadline_ns_ = 0;
+  uint64_t table_ = 1;
+  uint64_t buckets_ = 1;
+
+  uint64_t next_token_ = 1;
+  uint64_t first_post_ = 0;  // posts of the present round have tokens from here on
+  size_t posts_ = 0;         // of the present round that are under way
+  bool post_failed_ = false;
+  std::vector<rma::PeerId> posted_to_;
+  uint64_t call_token_ = 0;  // of the present call
+  Reply reply_;
+  ClientStatistics statistics_;
+};
+
+}  // namespace skep::pool

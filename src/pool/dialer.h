@@ -1,0 +1,84 @@
+// dialer.h: connections of one endpoint to servers that are known by number, made when they are
+// first wanted and again, after a pause, when they have ended.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "rma/fabric.h"
+
+namespace skep::pool {
+
+// Thread safety: one owner.
+class Dialer {
+ public:
+  static constexpr uint64_t kPauseNs = 50'000'000;
+  static constexpr int kConnectMs = 1'000;
+
+  explicit Dialer(rma::Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  // The connection to the server; 0: there is none yet, but one is being made. At another address
+  // than before it is another server.
+  rma::PeerId Find(uint32_t server, const Address& address, uint64_t now_ns) {
+    Line& line = lines_[server];
+    if (line.peer != 0 && line.address == address) return line.is_joined ? line.peer : 0;
+    if (line.peer != 0) Drop(line);
+    if (line.address == address && now_ns < line.retry_ns) return 0;
+    line.address = address;
+    line.retry_ns = now_ns + kPauseNs;
+    const auto peer = endpoint_.Connect(address, kConnectMs);
+    if (peer) {
+      line.peer = *peer;
+      servers_[*peer] = server;
+    }
+    return 0;
+  }
+  // The server that the connection leads to; 0: it is none of this dialer.
+  uint32_t ServerOf(rma::PeerId peer) const {
+    const auto at = servers_.find(peer);
+    return at == servers_.end() ? 0 : at->second;
+  }
+  // Ends the connection, if there is one.
+  void Forget(uint32_t server) {
+    const auto at = lines_.find(server);
+    if (at == lines_.end()) return;
+    if (at->second.peer != 0) Drop(at->second);
+    lines_.erase(at);
+  }
+
+  // Takes kJoined and kLeft. Returns the server; 0: it is none of this dialer's connections.
+  uint32_t Handle(const rma::Event& event) {
+    const uint32_t server = ServerOf(event.peer);
+    if (server == 0) return 0;
+    Line& line = lines_[server];
+    if (event.kind == rma::Event::Kind::kJoined) {
+      line.is_joined = true;
+    } else if (event.kind == rma::Event::Kind::kLeft) {
+      servers_.erase(event.peer);
+      if (line.peer == event.peer) line = {.address = line.address, .retry_ns = line.retry_ns};
+    }
+    return server;
+  }
+
+ private:
+  struct Line {
+    Address address;
+    rma::PeerId peer = 0;  // 0: not even begun
+    bool is_joined = false;
+    uint64_t retry_ns = 0;
+  };
+
+  void Drop(Line& line) {
+    servers_.erase(line.peer);
+    endpoint_.Disconnect(line.peer);
+    line.peer = 0;
+    line.is_joined = false;
+    line.retry_ns = 0;
+  }
+
+  rma::Endpoint& endpoint_;
+  std::unordered_map<uint32_t, Line> lines_;
+  std::unordered_map<rma::PeerId, uint32_t> servers_;
+};
+
+}  // namespace skep::pool

@@ -1,0 +1,503 @@
+#include "pool/hash_role.h"
+
+#include <algorithm>
+
+#include "pool/fields.h"
+
+namespace skep::pool {
+namespace {
+
+constexpr uint64_t kUpkeepNs = 20'000'000;
+constexpr uint32_t kLeasedChunksMax = 64;  // by one request
+constexpr size_t kFindsMax = 4096;         // keys of one request
+
+bool IsCommit(const LogEntry& entry) {
+  return entry.kind == LogEntry::Kind::kPut || entry.kind == LogEntry::Kind::kDelete;
+}
+
+// Whether these are entries that the client may send; counts those that store.
+bool AreCommits(std::string_view fields, uint32_t client, uint64_t* puts) {
+  while (!fields.empty()) {
+    LogEntry entry;
+    if (!DecodeEntry(fields, &entry) || !IsCommit(entry) || entry.client != client) return false;
+    *puts += entry.kind == LogEntry::Kind::kPut ? 1 : 0;
+  }
+  return true;
+}
+
+}  // namespace
+
+HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
+    : context_(context),
+      applied_(applied),
+      next_index_(context.state.applied() + 1),
+      next_client_(context.state.next_client()),
+      sorted_servers_(context.endpoint),
+      memory_servers_(context.endpoint) {}
+
+void HashRole::MapChanged() {
+  if (is_solo()) {
+    authority_until_ns_ = UINT64_MAX;
+  } else if (authority_until_ns_ == UINT64_MAX) {
+    authority_until_ns_ = 0;
+  }
+  // A client is taken to have been heard of now.
+  const uint64_t now = context_.now_ns();
+  context_.state.sessions().ForEach([&](uint32_t client) { seen_ns_.try_emplace(client, now); });
+  applied_.store(AppliedWord(context_.map.epoch, context_.state.applied()).bits(),
+                 std::memory_order_release);
+  GreetMemoryServers();
+}
+
+bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_view fields) {
+  switch (kind) {
+    case MessageKind::kJoin:
+      Join(event);
+      return true;
+    case MessageKind::kCommit:
+      Commit(event, fields);
+      return true;
+    case MessageKind::kRenew:
+      Renew(event, fields);
+      return true;
+    case MessageKind::kLease:
+      LeaseChunks(event, fields);
+      return true;
+    case MessageKind::kSeal:
+      SealChunks(event, fields);
+      return true;
+    case MessageKind::kRanges:
+      TellRanges(event);
+      return true;
+    case MessageKind::kFind:
+      Find(event, fields);
+      return true;
+    case MessageKind::kStatus:
+      TellStatus(event);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool HashRole::TakeEpoch(const rma::Event& event, std::string_view* fields) {
+  uint64_t epoch = 0;
+  if (!TakeVarint(*fields, &epoch)) {
+    context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+    return false;
+  }
+  if (epoch != context_.map.epoch) {
+    context_.Refuse(event.peer, event.token, ReplyCode::kWrongEpoch);
+    return false;
+  }
+  return true;
+}
+
+bool HashRole::TakeClient(const rma::Event& event, std::string_view* fields, uint32_t* client) {
+  if (!TakeEpoch(event, fields)) return false;
+  if (!TakeNumber(*fields, client)) {
+    context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+    return false;
+  }
+  if (!context_.state.sessions().Knows(*client)) {
+    context_.Refuse(event.peer, event.token, ReplyCode::kUnknownClient);
+    return false;
+  }
+  seen_ns_[*client] = context_.now_ns();
+  return true;
+}
+
+void HashRole::Join(const rma::Event& event) {
+  Group& group = OpenGroup();
+  const size_t begin = group.entries.size();
+  Enter({.kind = LogEntry::Kind::kJoin, .client = next_client_++});
+  group.calls.push_back({.peer = event.peer,
+                         .token = event.token,
+                         .kind = MessageKind::kJoin,
+                         .begin = begin,
+                         .end = begin + 1});
+}
+
+void HashRole::Commit(const rma::Event& event, std::string_view fields) {
+  uint32_t client = 0;
+  if (!TakeClient(event, &fields, &client)) return;
+  uint64_t puts = 0;
+  if (!AreCommits(fields, client, &puts)) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  HashIndex* const hash = context_.state.hash();
+  if (hash != nullptr && !hash->Reserve(pending() + puts)) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
+  }
+  Group& group = OpenGroup();
+  const size_t begin = group.entries.size();
+  LogEntry entry;
+  while (DecodeEntry(fields, &entry)) Enter(entry);
+  group.calls.push_back({.peer = event.peer,
+                         .token = event.token,
+                         .kind = MessageKind::kCommit,
+                         .begin = begin,
+                         .end = group.entries.size()});
+  statistics_.commits += group.entries.size() - begin;
+}
+
+void HashRole::Renew(const rma::Event& event, std::string_view fields) {
+  uint32_t client = 0;
+  if (!TakeClient(event, &fields, &client)) return;
+  if (!HasAuthority() || context_.state.hash() == nullptr) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  }
+  fields_.clear();
+  AppendVarint(fields_, std::min(context_.times.lease_ns, authority_until_ns_ - context_.now_ns()));
+  AppendVarint(fields_, context_.state.hash()->buckets());
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
+  uint32_t client = 0;
+  uint32_t count = 0;
+  if (!TakeClient(event, &fields, &client)) return;
+  if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  // No memory server has answered yet.
+  if (context_.state.chunks().ranges().all().empty()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  }
+  Group& group = OpenGroup();
+  const size_t begin = group.entries.size();
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto chunk =
+        context_.state.chunks().FindFree([this](uint32_t at) { return leasing_.contains(at); });
+    if (!chunk) break;
+    leasing_.insert(*chunk);
+    Enter({.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk});
+  }
+  const size_t end = group.entries.size();
+  if (begin == end) return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
+  group.calls.push_back({.peer = event.peer,
+                         .token = event.token,
+                         .kind = MessageKind::kLease,
+                         .begin = begin,
+                         .end = end});
+}
+
+void HashRole::SealChunks(const rma::Event& event, std::string_view fields) {
+  uint32_t client = 0;
+  if (!TakeClient(event, &fields, &client)) return;
+  Group& group = OpenGroup();
+  const size_t begin = group.entries.size();
+  while (!fields.empty()) {
+    uint32_t chunk = 0;
+    if (!TakeNumber(fields, &chunk)) break;
+    Enter({.kind = LogEntry::Kind::kSeal, .client = client, .chunk = chunk});
+  }
+  if (!fields.empty()) return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  group.calls.push_back({.peer = event.peer,
+                         .token = event.token,
+                         .kind = MessageKind::kSeal,
+                         .begin = begin,
+                         .end = group.entries.size()});
+}
+
+void HashRole::TellRanges(const rma::Event& event) {
+  const auto& ranges = context_.state.chunks().ranges().all();
+  fields_.clear();
+  AppendVarint(fields_, ranges.size());
+  for (const ChunkRange& range : ranges) {
+    AppendVarint(fields_, range.server);
+    AppendVarint(fields_, range.first);
+    AppendVarint(fields_, range.count);
+  }
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void HashRole::Find(const rma::Event& event, std::string_view fields) {
+  size_t count = 0;
+  if (!TakeEpoch(event, &fields)) return;
+  if (!TakeNumber(fields, &count) || count > kFindsMax) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  if (!HasAuthority()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  }
+  fields_.clear();
+  for (size_t i = 0; i < count; ++i) {
+    std::string_view key;
+    if (!TakeBytes(fields, &key)) {
+      return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+    }
+    AppendSlot(fields_, context_.state.Find(key));
+  }
+  statistics_.finds += count;
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void HashRole::TellStatus(const rma::Event& event) {
+  const IndexState& state = context_.state;
+  fields_.clear();
+  EncodeStatus({.items = state.items(),
+                .chunks = state.chunks().all().size(),
+                .free_chunks = state.chunks().free_count(),
+                .clients = state.sessions().size()},
+               fields_);
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+HashRole::Group& HashRole::OpenGroup() {
+  if (groups_.empty() || groups_.back().is_shipped ||
+      groups_.back().entries.size() >= kGroupEntriesMax) {
+    groups_.push_back({.entries = LogBatch(next_index_)});
+  }
+  return groups_.back();
+}
+
+void HashRole::Enter(const LogEntry& entry) {
+  OpenGroup().entries.Add(entry);
+  ++next_index_;
+}
+
+bool HashRole::Turn() {
+  const uint64_t now = context_.now_ns();
+  bool did = false;
+  if (is_solo()) {
+    for (; !groups_.empty(); did = true) ApplyFront();
+  } else {
+    did = ShipGroups();
+  }
+  if (now >= upkeep_ns_) {
+    upkeep_ns_ = now + kUpkeepNs;
+    GreetMemoryServers();
+    LookForEmptyChunks();
+    ForgetSilentClients();
+  }
+  return Recycle() || did;
+}
+
+rma::PeerId HashRole::SortedPeer() {
+  const auto at = context_.map.index_servers.find(context_.map.sorted_server);
+  if (at == context_.map.index_servers.end()) return 0;
+  return sorted_servers_.Find(at->first, at->second, context_.now_ns());
+}
+
+bool HashRole::ShipGroups() {
+  const rma::PeerId peer = SortedPeer();
+  if (peer == 0) return false;
+  bool did = false;
+  for (Group& group : groups_) {
+    if (shipments_.size() >= kShippedMax) return did;
+    if (group.is_shipped) continue;
+    group.is_shipped = true;
+    Ship(peer, group.entries);
+    did = true;
+  }
+  if (shipments_.empty() && context_.now_ns() >= last_sent_ns_ + context_.times.lease_ns / 4) {
+    Ship(peer, LogBatch(next_index_));
+    did = true;
+  }
+  return did;
+}
+
+// Of no entries: only to keep the authority.
+void HashRole::Ship(rma::PeerId peer, const LogBatch& entries) {
+  fields_.assign(1, static_cast<char>(MessageKind::kShip));
+  AppendVarint(fields_, context_.map.epoch);
+  entries.EncodeTo(fields_);
+  last_sent_ns_ = context_.now_ns();
+  shipments_.push_back({.token = next_token_, .sent_ns = last_sent_ns_});
+  context_.endpoint.Call(peer, next_token_++, fields_);
+  ++statistics_.shipments;
+}
+
+bool HashRole::HandleReply(const rma::Event& event) {
+  std::string_view fields = event.bytes;
+  const bool is_good =
+      event.status.ok() && !fields.empty() && fields[0] == static_cast<char>(ReplyCode::kOk);
+  if (is_good) fields.remove_prefix(1);
+  if (const auto greeting = greetings_.extract(event.token)) {
+    HandleHello(greeting.mapped(), is_good ? fields : std::string_view());
+    return true;
+  }
+  if (const auto fence = fences_.extract(event.token)) {
+    Recycling& recycling = recycling_[fence.mapped()];
+    recycling.is_asked = false;
+    recycling.is_fenced = is_good && fields == std::string_view("\1", 1);
+    return true;
+  }
+  const auto shipment = std::ranges::find(shipments_, event.token, &Shipment::token);
+  if (shipment == shipments_.end()) return false;
+  const uint64_t sent_ns = shipment->sent_ns;
+  shipments_.erase(shipment);
+  uint64_t end_index = 0;
+  if (is_good && TakeVarint(fields, &end_index)) {
+    Acknowledge(sent_ns, end_index);
+  } else if (event.status.ok()) {
+    // The sorted server has another map. Nothing is shipped until the connection is made again.
+    context_.endpoint.Disconnect(event.peer);
+  }
+  return true;
+}
+
+void HashRole::HandlePeer(const rma::Event& event) {
+  memory_servers_.Handle(event);
+  if (sorted_servers_.Handle(event) == 0 || event.kind != rma::Event::Kind::kLeft) return;
+  // What was under way is shipped again.
+  shipments_.clear();
+  for (Group& group : groups_) group.is_shipped = false;
+}
+
+void HashRole::Acknowledge(uint64_t sent_ns, uint64_t end_index) {
+  if (is_solo()) return;
+  authority_until_ns_ = std::max(authority_until_ns_, sent_ns + context_.times.lease_ns);
+  while (!groups_.empty() && groups_.front().is_shipped &&
+         groups_.front().entries.end_index() - 1 <= end_index) {
+    ApplyFront();
+  }
+}
+
+void HashRole::ApplyFront() {
+  const Group group = std::move(groups_.front());
+  groups_.pop_front();
+  verdicts_.clear();
+  context_.state.Apply(group.entries, &verdicts_);
+  applied_.store(AppliedWord(context_.map.epoch, context_.state.applied()).bits(),
+                 std::memory_order_release);
+  for (const WaitingCall& call : group.calls) AnswerCall(group, call);
+  for (size_t i = 0; i < group.entries.size(); ++i) {
+    const LogEntry entry = group.entries.entry(i);
+    if (entry.kind == LogEntry::Kind::kLease) leasing_.erase(entry.chunk);
+    if (entry.kind == LogEntry::Kind::kServer) entering_servers_.erase(entry.server);
+    if (entry.kind == LogEntry::Kind::kLeave) seen_ns_.erase(entry.client);
+    if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
+    if (entry.kind == LogEntry::Kind::kRecycle) {
+      recycling_.erase(entry.chunk);
+      ++statistics_.recycled_chunks;
+    }
+  }
+}
+
+void HashRole::AnswerCall(const Group& group, const WaitingCall& call) {
+  fields_.clear();
+  switch (call.kind) {
+    case MessageKind::kJoin: {
+      const DigestKeys& keys = context_.state.keys();
+      AppendVarint(fields_, group.entries.entry(call.begin).client);
+      AppendVarint(fields_, context_.map.epoch);
+      for (const uint64_t word : {keys.index[0], keys.index[1], keys.tag[0], keys.tag[1]}) {
+        AppendWord(fields_, word);
+      }
+      break;
+    }
+    case MessageKind::kCommit:
+      for (size_t i = call.begin; i < call.end; ++i) AppendVerdict(fields_, verdicts_[i]);
+      break;
+    case MessageKind::kLease:
+      EncodeLeases(group, call);
+      break;
+    default:
+      break;
+  }
+  context_.Answer(call.peer, call.token, fields_);
+}
+
+void HashRole::EncodeLeases(const Group& group, const WaitingCall& call) {
+  std::string leases;
+  uint64_t count = 0;
+  for (size_t i = call.begin; i < call.end; ++i) {
+    const LogEntry entry = group.entries.entry(i);
+    const Chunks::Chunk& chunk = context_.state.chunks().all()[entry.chunk];
+    if (chunk.state != Chunks::State::kLeased || chunk.client != entry.client) continue;
+    AppendVarint(leases, entry.chunk);
+    AppendVarint(leases, chunk.gen);
+    ++count;
+  }
+  AppendVarint(fields_, count);
+  fields_.append(leases);
+}
+
+rma::PeerId HashRole::MemoryPeer(uint32_t server) {
+  const auto at = context_.map.memory_servers.find(server);
+  if (at == context_.map.memory_servers.end()) return 0;
+  return memory_servers_.Find(at->first, at->second, context_.now_ns());
+}
+
+// Asks each memory server that has no range yet how many chunks it has; one at a time, as a range
+// begins where the one before ends.
+void HashRole::GreetMemoryServers() {
+  if (!entering_servers_.empty()) return;
+  for (const auto& [server, address] : context_.map.memory_servers) {
+    const auto& ranges = context_.state.chunks().ranges().all();
+    if (std::ranges::find(ranges, server, &ChunkRange::server) != ranges.end()) continue;
+    const rma::PeerId peer = MemoryPeer(server);
+    if (peer == 0) continue;
+    entering_servers_.insert(server);
+    greetings_[next_token_] = server;
+    fields_.assign(1, static_cast<char>(MessageKind::kHello));
+    AppendVarint(fields_, 0);
+    context_.endpoint.Call(peer, next_token_++, fields_);
+    return;
+  }
+}
+
+// `fields` of the reply; none: it did not answer.
+void HashRole::HandleHello(uint32_t server, std::string_view fields) {
+  uint32_t count = 0;
+  if (TakeNumber(fields, &count) && count > 0) {
+    const uint32_t first = context_.state.chunks().ranges().end();
+    Enter(
+        {.kind = LogEntry::Kind::kServer, .chunk = first, .chunk_count = count, .server = server});
+  } else {
+    entering_servers_.erase(server);
+  }
+}
+
+void HashRole::LookForEmptyChunks() {
+  const auto& chunks = context_.state.chunks().all();
+  for (uint32_t i = 0; i < chunks.size(); ++i) {
+    if (chunks[i].state != Chunks::State::kSealed || chunks[i].items != 0) continue;
+    recycling_.try_emplace(
+        i, Recycling{.due_ns = context_.now_ns() + 2 * context_.times.read_ns_max,
+                     .is_fenced = context_.state.sessions().Knows(chunks[i].client)});
+  }
+}
+
+bool HashRole::Recycle() {
+  const uint64_t now = context_.now_ns();
+  bool did = false;
+  for (auto& [chunk, recycling] : recycling_) {
+    if (recycling.is_entered || now < recycling.due_ns) continue;
+    if (!recycling.is_fenced) {
+      if (!recycling.is_asked) AskForFence(chunk, recycling);
+      continue;
+    }
+    recycling.is_entered = true;
+    Enter({.kind = LogEntry::Kind::kRecycle, .chunk = chunk});
+    did = true;
+  }
+  return did;
+}
+
+void HashRole::AskForFence(uint32_t chunk, Recycling& recycling) {
+  recycling.due_ns = context_.now_ns() + context_.times.read_ns_max;
+  const auto place = context_.state.chunks().ranges().PlaceOf(chunk);
+  const rma::PeerId peer = place ? MemoryPeer(place->server) : 0;
+  if (peer == 0) return;
+  recycling.is_asked = true;
+  fences_[next_token_] = chunk;
+  fields_.assign(1, static_cast<char>(MessageKind::kFence));
+  AppendVarint(fields_, context_.state.chunks().all()[chunk].client);
+  context_.endpoint.Call(peer, next_token_++, fields_);
+  ++statistics_.fences;
+}
+
+void HashRole::ForgetSilentClients() {
+  const uint64_t now = context_.now_ns();
+  for (auto& [client, seen_ns] : seen_ns_) {
+    if (now - seen_ns <= context_.times.silence_ns_max) continue;
+    // Not again before this one is applied.
+    seen_ns = now;
+    Enter({.kind = LogEntry::Kind::kLeave, .client = client});
+  }
+}
+
+}  // namespace skep::pool

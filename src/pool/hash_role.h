@@ -1,0 +1,165 @@
+// hash_role.h: what the hash server of a pool does: takes commits, orders, ships and applies them,
+// and grants what clients need to read and write by themselves.
+//
+//   client            hash server                          sorted server
+//     | commit ---------> |  one group of entries a turn         |
+//     |                   |  ship ------------------------------> |  appended to its log
+//     |                   |  <------------------------ end index  |
+//     |                   |  applied to the hash index           |  applied to the tree, later
+//     |                   |  `applied` published                 |
+//     | <------- verdicts |                                      |
+//
+// Order. A slot is stored only after the sorted server has acknowledged its entry, `applied` is
+//   published only after the slots up to it, and a reply leaves only after that. So whatever a
+//   reader of the hash index has seen, the log of the sorted server has, and a server that takes
+//   over applies all of that log (holes H5, H6); and whatever a client was told, `applied` tells
+//   (H1, rule A in pool_engine.h).
+// Shipping. Up to kShippedMax groups are under way; the sorted server acknowledges by the index of
+//   its log's end, and passes over what it has. When the connection breaks, all that is not
+//   acknowledged is shipped again.
+// Authority (H10). The hash server may grant reads, and answer by itself, only until lease_ns after
+//   it has sent the last shipment that was acknowledged. The sorted server, before it takes over,
+//   waits for lease_ns from its last acknowledgement, which is later than that; what was granted to
+//   clients ends no later. A shipment without entries goes out after a quarter of that time without
+//   one. No clocks are compared, only durations; their rates may differ by one per cent.
+//   A solo hash server has no one who could take over, and has authority until its map changes.
+// Chunks. One that is sealed and empty is recycled two read_ns_max after that was seen: who has
+//   read one of its slots before discards what comes later (H2, H3). If its client has not sealed
+//   it itself the memory server fences the client first (H11).
+// Progress. The hash server waits for the sorted server alone; if that does not answer, clients
+//   wait until the map changes. A turn's work is what its requests ask for.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pool/dialer.h"
+#include "pool/index_context.h"
+
+namespace skep::pool {
+
+struct HashRoleStatistics {
+  uint64_t commits = 0;
+  uint64_t shipments = 0;
+  uint64_t finds = 0;
+  uint64_t recycled_chunks = 0;
+  uint64_t fences = 0;
+};
+
+class HashRole {
+ public:
+  // `applied` is the word that clients read, in the header region. The context's state keeps a hash
+  // index, or, as long as it is built again, a tree.
+  HashRole(IndexContext& context, std::atomic<uint64_t>& applied);
+
+  // The map has changed, and this server is the hash server in it.
+  void MapChanged();
+  // A request whose kind and fields have been read. False: it is none of this role.
+  bool Handle(const rma::Event& event, MessageKind kind, std::string_view fields);
+  // A reply to a call of this role. False: it is none.
+  bool HandleReply(const rma::Event& event);
+  // A connection of this endpoint, which this role may have made, has come about or has ended.
+  void HandlePeer(const rma::Event& event);
+  // What is due: shipments, applying, recycling, clients that were silent. Returns whether anything
+  // was done.
+  bool Turn();
+
+  // Entries that are not applied yet.
+  uint64_t pending() const { return next_index_ - 1 - context_.state.applied(); }
+  const HashRoleStatistics& statistics() const { return statistics_; }
+
+ private:
+  static constexpr size_t kShippedMax = 4;
+  static constexpr size_t kGroupEntriesMax = 16 * 1024;
+
+  // A call that is answered when its entries are applied.
+  struct WaitingCall {
+    rma::PeerId peer = 0;
+    uint64_t token = 0;
+    MessageKind kind = MessageKind::kCommit;
+    size_t begin = 0, end = 0;  // of its group
+  };
+  struct Group {
+    LogBatch entries;
+    std::vector<WaitingCall> calls;
+    bool is_shipped = false;
+  };
+  struct Shipment {
+    uint64_t token;
+    uint64_t sent_ns;
+  };
+  // A chunk on its way to be free.
+  struct Recycling {
+    uint64_t due_ns = 0;
+    bool is_fenced = false;   // nothing of its client can arrive any more
+    bool is_asked = false;    // the memory server is asked for that now
+    bool is_entered = false;  // in the log
+  };
+
+  bool is_solo() const { return context_.map.sorted_server == 0; }
+  bool HasAuthority() const { return context_.now_ns() < authority_until_ns_; }
+
+  void Join(const rma::Event& event);
+  void Commit(const rma::Event& event, std::string_view fields);
+  void Renew(const rma::Event& event, std::string_view fields);
+  void LeaseChunks(const rma::Event& event, std::string_view fields);
+  void SealChunks(const rma::Event& event, std::string_view fields);
+  void TellRanges(const rma::Event& event);
+  void Find(const rma::Event& event, std::string_view fields);
+  void TellStatus(const rma::Event& event);
+  // Reads the epoch and the client that most requests begin with; refuses if it must.
+  bool TakeClient(const rma::Event& event, std::string_view* fields, uint32_t* client);
+  bool TakeEpoch(const rma::Event& event, std::string_view* fields);
+
+  Group& OpenGroup();
+  void Enter(const LogEntry& entry);
+  bool ShipGroups();
+  void Ship(rma::PeerId peer, const LogBatch& entries);
+  // 0: there is no connection now.
+  rma::PeerId SortedPeer();
+  void Acknowledge(uint64_t sent_ns, uint64_t end_index);
+  void ApplyFront();
+  void AnswerCall(const Group& group, const WaitingCall& call);
+  void EncodeLeases(const Group& group, const WaitingCall& call);
+
+  rma::PeerId MemoryPeer(uint32_t server);
+  void GreetMemoryServers();
+  void HandleHello(uint32_t server, std::string_view fields);
+  void LookForEmptyChunks();
+  bool Recycle();
+  void AskForFence(uint32_t chunk, Recycling& recycling);
+  void ForgetSilentClients();
+
+  IndexContext& context_;
+  std::atomic<uint64_t>& applied_;
+  std::deque<Group> groups_;  // the first ones shipped
+  std::deque<Shipment> shipments_;
+  uint64_t next_index_;
+  uint32_t next_client_;
+  std::set<uint32_t> leasing_;  // chunks whose lease is entered and not applied
+  uint64_t authority_until_ns_ = 0;
+  uint64_t last_sent_ns_ = 0;
+  uint64_t next_token_ = 1;
+
+  Dialer sorted_servers_;
+  Dialer memory_servers_;
+  std::map<uint64_t, uint32_t> greetings_;  // the server, by token
+  std::set<uint32_t> entering_servers_;
+  std::map<uint64_t, uint32_t> fences_;      // the chunk, by token
+  std::map<uint32_t, Recycling> recycling_;  // by chunk
+  std::map<uint32_t, uint64_t> seen_ns_;     // by client
+  uint64_t upkeep_ns_ = 0;
+  std::vector<CommitVerdict> verdicts_;
+  std::string fields_;  // scratch
+  HashRoleStatistics statistics_;
+};
+
+}  // namespace skep::pool

@@ -1,0 +1,197 @@
+#include "pool/index_server.h"
+
+#include "base/check.h"
+
+namespace skep::pool {
+namespace {
+
+// A tree is given a little of its upkeep in each turn that has nothing else to do.
+constexpr uint64_t kNoTime = 0;
+
+}  // namespace
+
+Result<std::unique_ptr<IndexServer>> IndexServer::Open(rma::Fabric& fabric, Clock& clock,
+                                                       IndexServerOptions options) {
+  auto server = std::unique_ptr<IndexServer>(new IndexServer(clock, std::move(options)));
+  const Status reserved = server->Reserve();
+  if (!reserved.ok()) return Fail(reserved);
+  auto endpoint = fabric.Open({.listen = server->options_.listen,
+                               .regions = {{.memory = &*server->header_},
+                                           {.memory = &*server->buckets_},
+                                           {.memory = &*server->overflow_}}});
+  if (!endpoint) return Fail(endpoint.error());
+  server->endpoint_ = std::move(*endpoint);
+  return server;
+}
+
+IndexServer::~IndexServer() = default;
+
+Status IndexServer::Reserve() {
+  const struct {
+    std::optional<SharedMemory>& memory;
+    uint64_t bytes;
+    SharedPages pages;
+  } wanted[] = {
+      {header_, 4096, SharedPages::kPlain},
+      {buckets_, options_.buckets_max * sizeof(Bucket), SharedPages::kTransparent},
+      {overflow_, options_.overflow_max * sizeof(Bucket), SharedPages::kTransparent},
+  };
+  for (const auto& [memory, bytes, pages] : wanted) {
+    auto made = SharedMemory::Create(bytes, pages);
+    if (!made) return made.error();
+    memory.emplace(std::move(*made));
+  }
+  return {};
+}
+
+void IndexServer::SetMap(const PoolMap& map) {
+  if (context_ != nullptr && map.epoch < context_->map.epoch) return;
+  const bool is_hash = map.hash_server == options_.id;
+  const bool is_sorted = map.sorted_server == options_.id;
+  if (!is_hash && !is_sorted) return Retire();
+  if (context_ == nullptr) Begin(map);
+  context_->map = map;
+  const bool is_solo = is_hash && map.sorted_server == 0;
+  if ((is_sorted || is_solo) && sorted_role_ == nullptr && tree_builder_ == nullptr) BecomeSorted();
+  if (!is_hash) return;
+  if (hash_role_ != nullptr) return hash_role_->MapChanged();
+  if (state_->hash() == nullptr && sorted_role_ != nullptr && !IsNew()) {
+    takes_over_ = true;
+  } else {
+    BecomeHash();
+  }
+}
+
+// Nothing has been entered yet: there is nobody whose authority has to end.
+bool IndexServer::IsNew() const { return state_->applied() == 0 && context_->map.epoch == 1; }
+
+void IndexServer::BecomeSorted() {
+  if (hash_role_ != nullptr) {
+    MakeTree(false);
+    tree_builder_ = std::make_unique<TreeBuilder>(*context_, *tree_);
+  } else {
+    MakeTree(true);
+    sorted_role_ = std::make_unique<SortedRole>(*context_);
+  }
+}
+
+void IndexServer::BecomeHash() {
+  MakeHash(true);
+  hash_role_ = std::make_unique<HashRole>(*context_, header().applied);
+  hash_role_->MapChanged();
+}
+
+void IndexServer::TakeOver() {
+  takes_over_ = false;
+  sorted_role_->ApplyAll();
+  MakeHash(false);
+  hash_builder_ = std::make_unique<HashBuilder>(*context_, *hash_);
+  hash_role_ = std::make_unique<HashRole>(*context_, header().applied);
+  hash_role_->MapChanged();
+}
+
+void IndexServer::Begin(const PoolMap& map) {
+  state_ = std::make_unique<IndexState>(map.keys);
+  context_ = std::make_unique<IndexContext>(IndexContext{.endpoint = *endpoint_,
+                                                         .clock = clock_,
+                                                         .times = options_.times,
+                                                         .state = *state_,
+                                                         .map = map,
+                                                         .reply = {}});
+}
+
+void IndexServer::MakeHash(bool is_whole) {
+  auto* const table = reinterpret_cast<Bucket*>(buckets_->begin());
+  auto* const overflow = reinterpret_cast<Bucket*>(overflow_->begin());
+  auto made = HashIndex::Create({.bucket_count = &header().bucket_count,
+                                 .table = {table, options_.buckets_max},
+                                 .overflow = {overflow, options_.overflow_max}},
+                                {.read_limit_ns = options_.times.read_ns_max});
+  SKEP_CHECK(made.has_value());
+  hash_ = std::move(*made);
+  state_->set_hash(hash_.get(), is_whole);
+}
+
+void IndexServer::MakeTree(bool is_whole) {
+  tree_ = options_.make_tree();
+  SKEP_CHECK(tree_ != nullptr);
+  state_->set_tree(tree_.get(), is_whole);
+}
+
+void IndexServer::Retire() {
+  hash_builder_.reset();
+  tree_builder_.reset();
+  hash_role_.reset();
+  sorted_role_.reset();
+  takes_over_ = false;
+  context_.reset();
+  state_.reset();
+  hash_.reset();
+  tree_.reset();
+}
+
+bool IndexServer::Turn(int timeout_ms) {
+  const auto events = endpoint_->Poll(timeout_ms);
+  for (const rma::Event& event : events) Handle(event);
+  return StepRoles(events.empty()) || !events.empty();
+}
+
+void IndexServer::Handle(const rma::Event& event) {
+  switch (event.kind) {
+    case rma::Event::Kind::kRequest:
+      HandleRequest(event);
+      break;
+    case rma::Event::Kind::kReply:
+      if (hash_role_ != nullptr) hash_role_->HandleReply(event);
+      break;
+    case rma::Event::Kind::kJoined:
+    case rma::Event::Kind::kLeft:
+      if (hash_role_ != nullptr) hash_role_->HandlePeer(event);
+      if (tree_builder_ != nullptr) tree_builder_->HandlePeer(event);
+      break;
+    case rma::Event::Kind::kDone:
+      if (tree_builder_ != nullptr) tree_builder_->HandleDone(event);
+      break;
+  }
+}
+
+bool IndexServer::StepRoles(bool is_idle) {
+  if (takes_over_ && clock_.MonotonicNs() >= sorted_role_->authority_ends_ns()) TakeOver();
+  bool did = false;
+  if (hash_role_ != nullptr && hash_role_->Turn()) did = true;
+  if (hash_ != nullptr && hash_->Maintain(clock_.MonotonicNs())) did = true;
+  if (StepBuilders()) did = true;
+  if (sorted_role_ != nullptr && is_idle && sorted_role_->Turn()) did = true;
+  if (tree_ != nullptr && is_idle && !did && tree_->Maintain(kNoTime)) did = true;
+  return did;
+}
+
+// Returns whether an index is being built.
+bool IndexServer::StepBuilders() {
+  if (hash_builder_ != nullptr && hash_builder_->Step()) {
+    state_->set_hash(hash_.get(), true);
+    hash_builder_.reset();
+    hash_role_->MapChanged();
+  }
+  if (tree_builder_ != nullptr && tree_builder_->Step()) {
+    state_->set_tree(tree_.get(), true);
+    tree_builder_.reset();
+    sorted_role_ = std::make_unique<SortedRole>(*context_);
+  }
+  return hash_builder_ != nullptr || tree_builder_ != nullptr;
+}
+
+void IndexServer::HandleRequest(const rma::Event& event) {
+  if (event.bytes.empty() || context_ == nullptr) {
+    const char code =
+        static_cast<char>(event.bytes.empty() ? ReplyCode::kMalformed : ReplyCode::kNotServing);
+    return endpoint_->Reply(event.peer, event.token, {&code, 1});
+  }
+  const auto kind = static_cast<MessageKind>(event.bytes[0]);
+  const std::string_view fields = event.bytes.substr(1);
+  if (hash_role_ != nullptr && hash_role_->Handle(event, kind, fields)) return;
+  if (sorted_role_ != nullptr && sorted_role_->Handle(event, kind, fields)) return;
+  context_->Refuse(event.peer, event.token, ReplyCode::kNotServing);
+}
+
+}  // namespace skep::pool

@@ -1,0 +1,109 @@
+// index_server.h: one of the two index servers of a pool: the hash server, the sorted server, or
+// both in one while the other is gone.
+//
+//   region 0  one page: the applied word (messages.h), then the number of buckets
+//   region 1  the table's buckets           region 2  overflow buckets          (hash_index.h)
+//
+// The roles come from outside, by SetMap: who is what is the coordinator's business (pool_map.h).
+//
+//   none --> hash --------> solo   The sorted server is gone. What is under way is applied at once,
+//                                  and the tree is built (index_builders.h); until it is whole
+//                                  there are no scans.
+//   none --> sorted ------> solo   The hash server is gone. When its authority has ended
+//                                  (hash_role.h) the log is applied and commits go on; until the
+//                                  hash index is built, clients ask for slots by calls.
+//   any ---> none                  Another server has been chosen: this one keeps nothing.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/shared_memory.h"
+#include "engine/engine.h"
+#include "pool/hash_index.h"
+#include "pool/hash_role.h"
+#include "pool/index_builders.h"
+#include "pool/index_context.h"
+#include "pool/index_state.h"
+#include "pool/sorted_role.h"
+
+namespace skep::pool {
+
+struct IndexServerOptions {
+  uint32_t id = 1;
+  Address listen;
+  PoolTimes times;
+  // How many buckets, and overflow buckets, there may be: 64 bytes each of address space, and of
+  // memory as far as they are used.
+  uint64_t buckets_max = uint64_t{1} << 28;
+  uint64_t overflow_max = uint64_t{1} << 27;
+  // An ordered engine without a memory limit, empty; called when a tree is wanted.
+  std::function<std::unique_ptr<Engine>()> make_tree;
+};
+
+class IndexServer {
+ public:
+  //   kInvalidArgument  the address
+  //   kIo               there is not the address space, or the address is not free
+  static Result<std::unique_ptr<IndexServer>> Open(rma::Fabric& fabric, Clock& clock,
+                                                   IndexServerOptions options);
+  ~IndexServer();
+
+  // Takes the roles that the map gives. An older map is passed over.
+  void SetMap(const PoolMap& map);
+  // One turn of its loop: waits up to `timeout_ms` for something to do. Returns whether there was.
+  bool Turn(int timeout_ms);
+  void Wake() { endpoint_->Wake(); }
+
+  Address address() const { return endpoint_->address(); }
+  uint32_t id() const { return options_.id; }
+  // For tests, and for people who watch. Null: this server has not the role.
+  const IndexState* state() const { return state_.get(); }
+  const HashRole* hash_role() const { return hash_role_.get(); }
+  const SortedRole* sorted_role() const { return sorted_role_.get(); }
+
+ private:
+  struct Header {
+    std::atomic<uint64_t> applied;
+    std::atomic<uint64_t> bucket_count;
+  };
+
+  IndexServer(Clock& clock, IndexServerOptions options)
+      : clock_(clock), options_(std::move(options)) {}
+  Status Reserve();
+  Header& header() const { return *reinterpret_cast<Header*>(header_->begin()); }
+
+  void Handle(const rma::Event& event);
+  void HandleRequest(const rma::Event& event);
+  bool IsNew() const;
+  void Begin(const PoolMap& map);
+  void BecomeSorted();
+  void BecomeHash();
+  void TakeOver();
+  void MakeHash(bool is_whole);
+  void MakeTree(bool is_whole);
+  void Retire();
+  bool StepRoles(bool is_idle);
+  bool StepBuilders();
+
+  Clock& clock_;
+  const IndexServerOptions options_;
+  std::optional<SharedMemory> header_;
+  std::optional<SharedMemory> buckets_;
+  std::optional<SharedMemory> overflow_;
+  std::unique_ptr<rma::Endpoint> endpoint_;
+  std::unique_ptr<HashIndex> hash_;
+  std::unique_ptr<Engine> tree_;
+  std::unique_ptr<IndexState> state_;
+  std::unique_ptr<IndexContext> context_;
+  std::unique_ptr<HashRole> hash_role_;
+  std::unique_ptr<SortedRole> sorted_role_;
+  std::unique_ptr<HashBuilder> hash_builder_;
+  std::unique_ptr<TreeBuilder> tree_builder_;
+  bool takes_over_ = false;  // the hash server's authority has not ended yet
+};
+
+}  // namespace skep::pool

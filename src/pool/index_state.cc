@@ -1,0 +1,215 @@
+#include "pool/index_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace skep::pool {
+namespace {
+
+using Kind = LogEntry::Kind;
+using Condition = LogEntry::Condition;
+
+std::string_view BytesOf(const uint64_t& word) {
+  return {reinterpret_cast<const char*>(&word), sizeof(word)};
+}
+
+Slot SlotOf(std::string_view bytes) {
+  uint64_t word = 0;
+  SKEP_CHECK(bytes.size() == sizeof(word));
+  std::memcpy(&word, bytes.data(), sizeof(word));
+  return Slot(word);
+}
+
+bool Holds(const LogEntry& entry, Slot before) {
+  switch (entry.condition) {
+    case Condition::kNone:
+      return true;
+    case Condition::kIfAbsent:
+      return !before;
+    case Condition::kIfPresent:
+      return static_cast<bool>(before);
+    case Condition::kIfSlot:
+      return before == entry.expected;
+  }
+  return false;
+}
+
+Op OpOf(const LogEntry& entry, bool judges) {
+  if (entry.kind == Kind::kDelete) return Op::kDelete;
+  if (!judges || entry.condition == Condition::kNone) return Op::kPut;
+  return entry.condition == Condition::kIfAbsent ? Op::kInsert : Op::kUpdate;
+}
+
+}  // namespace
+
+void IndexState::Apply(const LogBatch& batch, std::vector<CommitVerdict>* verdicts) {
+  SKEP_CHECK(batch.first_index() == applied_ + 1);
+  verdicts_ = verdicts;
+  first_verdict_ = verdicts->size();
+  verdicts->resize(first_verdict_ + batch.size());
+  words_.clear();
+  words_.reserve(batch.size());
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const LogEntry entry = batch.entry(i);
+    if (entry.kind == Kind::kPut || entry.kind == Kind::kDelete) {
+      Commit(batch, i);
+    } else {
+      FlushTree(batch);
+      Administer(entry);
+    }
+  }
+  FlushTree(batch);
+  applied_ = batch.end_index() - 1;
+}
+
+void IndexState::Commit(const LogBatch& batch, size_t i) {
+  const LogEntry entry = batch.entry(i);
+  CommitVerdict& verdict = (*verdicts_)[first_verdict_ + i];
+  if (Refusal(entry)) {
+    // An entry that waits for the tree's verdict has a preliminary one until then.
+    FlushTree(batch);
+    verdict = *Refusal(entry);
+    return;
+  }
+  verdict.version = batch.first_index() + i;
+  if (!hash_is_whole_) {
+    AddToTree(entry, true);
+    judged_.push_back(i);
+    sessions_.Note(entry.client, entry.sequence, verdict);
+    return;
+  }
+  const uint64_t version = verdict.version;
+  verdict = CommitToHash(entry);
+  verdict.version = version;
+  Settle(entry, verdict);
+  if (tree_ != nullptr && verdict.kind == CommitVerdict::Kind::kDone) AddToTree(entry, false);
+}
+
+std::optional<CommitVerdict> IndexState::Refusal(const LogEntry& entry) {
+  CommitVerdict verdict;
+  switch (sessions_.Find(entry.client, entry.sequence, &verdict)) {
+    case Sessions::Standing::kDone:
+      return verdict;
+    case Sessions::Standing::kUnknown:
+      return CommitVerdict{.kind = CommitVerdict::Kind::kUnknown};
+    case Sessions::Standing::kNew:
+      break;
+  }
+  if (entry.kind == Kind::kPut && !chunks_.MayCommit(entry.slot, entry.client)) {
+    return CommitVerdict{.kind = CommitVerdict::Kind::kUnknown};
+  }
+  return std::nullopt;
+}
+
+CommitVerdict IndexState::CommitToHash(const LogEntry& entry) {
+  const KeyDigest digest = DigestOf(keys_, entry.key);
+  CommitVerdict verdict = {.before = hash_->Find(digest)};
+  const bool is_delete_of_nothing = entry.kind == Kind::kDelete && !verdict.before;
+  if (is_delete_of_nothing || !Holds(entry, verdict.before)) {
+    verdict.kind = CommitVerdict::Kind::kNotMet;
+  } else {
+    ChangeHash(entry, digest);
+  }
+  return verdict;
+}
+
+void IndexState::ChangeHash(const LogEntry& entry, const KeyDigest& digest) {
+  if (entry.kind == Kind::kDelete) {
+    hash_->Remove(digest);
+  } else {
+    SKEP_CHECK(hash_->Set(digest, entry.slot).has_value());
+  }
+}
+
+void IndexState::AddToTree(const LogEntry& entry, bool judges) {
+  const Words& words = words_.emplace_back(Words{entry.slot.bits(), entry.expected.bits()});
+  Request request = {.op = OpOf(entry, judges),
+                     .flags = Request::kReturnPrevious,
+                     .key = entry.key,
+                     .value = BytesOf(words[0])};
+  if (judges && entry.condition == Condition::kIfSlot) {
+    request.when = Request::kEquals;
+    request.other = BytesOf(words[1]);
+  }
+  if (entry.kind == Kind::kDelete) request.value = {};
+  operations_.Add(request);
+}
+
+void IndexState::FlushTree(const LogBatch& batch) {
+  if (operations_.empty()) return;
+  tree_->Execute(operations_);
+  for (size_t at = 0; at < judged_.size(); ++at) {
+    const size_t i = judged_[at];
+    CommitVerdict& verdict = (*verdicts_)[first_verdict_ + i];
+    const uint64_t version = verdict.version;
+    verdict = VerdictOfTree(batch.entry(i), operations_.outcome(static_cast<uint32_t>(at)));
+    verdict.version = version;
+    const LogEntry entry = batch.entry(i);
+    Settle(entry, verdict);
+    if (hash_ != nullptr && verdict.kind == CommitVerdict::Kind::kDone) {
+      ChangeHash(entry, DigestOf(keys_, entry.key));
+    }
+  }
+  judged_.clear();
+  operations_.Clear();
+}
+
+CommitVerdict IndexState::VerdictOfTree(const LogEntry& entry, const Outcome& outcome) const {
+  CommitVerdict verdict;
+  if (outcome.present) verdict.before = SlotOf(outcome.value);
+  const bool is_done = outcome.verdict == Verdict::kDone;
+  SKEP_CHECK(is_done || outcome.verdict == Verdict::kAbsent ||
+             outcome.verdict == Verdict::kExists || outcome.verdict == Verdict::kMismatch);
+  SKEP_CHECK(is_done || entry.condition != Condition::kNone || entry.kind == Kind::kDelete);
+  if (!is_done) verdict.kind = CommitVerdict::Kind::kNotMet;
+  return verdict;
+}
+
+void IndexState::Settle(const LogEntry& entry, const CommitVerdict& verdict) {
+  sessions_.Note(entry.client, entry.sequence, verdict);
+  if (verdict.kind != CommitVerdict::Kind::kDone) return;
+  if (verdict.before) chunks_.DropItem(verdict.before);
+  if (entry.kind == Kind::kPut) chunks_.AddItem(entry.slot);
+}
+
+// An entry that is in no state to be done is left out: a chunk that was sealed meanwhile, say.
+void IndexState::Administer(const LogEntry& entry) {
+  switch (entry.kind) {
+    case Kind::kJoin:
+      sessions_.Join(entry.client);
+      next_client_ = std::max(next_client_, entry.client + 1);
+      break;
+    case Kind::kLeave:
+      sessions_.Leave(entry.client);
+      chunks_.SealAllOf(entry.client);
+      break;
+    case Kind::kLease:
+      if (sessions_.Knows(entry.client)) chunks_.Lease(entry.chunk, entry.client);
+      break;
+    case Kind::kSeal:
+      chunks_.Seal(entry.chunk, entry.client);
+      break;
+    case Kind::kRecycle:
+      chunks_.Recycle(entry.chunk);
+      break;
+    case Kind::kServer:
+      chunks_.AddServer({.server = entry.server, .first = entry.chunk, .count = entry.chunk_count});
+      break;
+    case Kind::kPut:
+    case Kind::kDelete:
+      break;
+  }
+}
+
+Slot IndexState::Find(std::string_view key) {
+  if (hash_is_whole_) return hash_->Find(DigestOf(keys_, key));
+  Batch batch;
+  batch.Get(key);
+  tree_->Execute(batch);
+  const Outcome& outcome = batch.outcome(0);
+  return outcome.verdict == Verdict::kDone ? SlotOf(outcome.value) : Slot();
+}
+
+}  // namespace skep::pool

@@ -1,0 +1,103 @@
+// index_state.h: the state that the entries of the log make, as either index server keeps it.
+//
+//                      hash server    sorted server    solo
+//   hash_index.h           yes                          yes     key digest -> slot
+//   an ordered engine                     yes           yes     key -> slot, 8 bytes
+//   sessions.h             yes            yes           yes
+//   chunks.h               yes            yes           yes
+//
+// Apply is a function of the state and the entry alone: both servers come to the same verdicts. A
+// whole index judges, and where both are whole they have the same keys. What a server has no memory
+// for it cannot leave out: the caller sees to it before (HasRoom), and a server that fails all the
+// same stops the process, whose place the other one takes.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "pool/chunks.h"
+#include "pool/hash_index.h"
+#include "pool/key_digest.h"
+#include "pool/log_entry.h"
+#include "pool/sessions.h"
+
+namespace skep::pool {
+
+class IndexState {
+ public:
+  explicit IndexState(const DigestKeys& keys) : keys_(keys) {}
+
+  // An index is kept from now on: whole, with the state as it is now, or being built: commits go to
+  // it, and others add what there was before. One of the two is whole at every time. They stay as
+  // long as they are kept.
+  void set_hash(HashIndex* hash, bool is_whole) {
+    hash_ = hash;
+    hash_is_whole_ = is_whole;
+  }
+  void set_tree(Engine* tree, bool is_whole) {
+    tree_ = tree;
+    tree_is_whole_ = is_whole;
+  }
+  // Null: it is not kept, or not whole.
+  HashIndex* hash() const { return hash_is_whole_ ? hash_ : nullptr; }
+  Engine* tree() const { return tree_is_whole_ ? tree_ : nullptr; }
+
+  // The entries of a batch in their order; its first index is applied() + 1. Appends a verdict for
+  // each entry, kDone for those that get none.
+  void Apply(const LogBatch& batch, std::vector<CommitVerdict>* verdicts);
+  // The index of the last entry that was applied.
+  uint64_t applied() const { return applied_; }
+
+  // The key's slot; none: it is absent.
+  Slot Find(std::string_view key);
+
+  uint64_t items() const { return hash_is_whole_ ? hash_->items() : tree_->Statistics().items; }
+  const Sessions& sessions() const { return sessions_; }
+  const Chunks& chunks() const { return chunks_; }
+  const DigestKeys& keys() const { return keys_; }
+  // Above every client that has joined.
+  uint32_t next_client() const { return next_client_; }
+
+ private:
+  using Words =
+      std::array<uint64_t, 2>;  // a slot, and the one that is expected, as the tree has them
+
+  void Commit(const LogBatch& batch, size_t i);
+  // The verdict of an entry that is not to be done: it was done before, or may not be.
+  std::optional<CommitVerdict> Refusal(const LogEntry& entry);
+  CommitVerdict CommitToHash(const LogEntry& entry);
+  void ChangeHash(const LogEntry& entry, const KeyDigest& digest);
+  // The entry as an operation of the tree, which judges it if `judges`.
+  void AddToTree(const LogEntry& entry, bool judges);
+  // Executes the operations that were added, and settles the entries that the tree judges.
+  void FlushTree(const LogBatch& batch);
+  CommitVerdict VerdictOfTree(const LogEntry& entry, const Outcome& outcome) const;
+  // What a verdict makes of sessions and chunks.
+  void Settle(const LogEntry& entry, const CommitVerdict& verdict);
+  void Administer(const LogEntry& entry);
+
+  const DigestKeys keys_;
+  HashIndex* hash_ = nullptr;
+  Engine* tree_ = nullptr;
+  bool hash_is_whole_ = false;
+  bool tree_is_whole_ = false;
+  Sessions sessions_;
+  Chunks chunks_;
+  uint64_t applied_ = 0;
+  uint32_t next_client_ = 1;
+
+  // Of the batch that is being applied.
+  std::vector<CommitVerdict>* verdicts_ = nullptr;
+  size_t first_verdict_ = 0;
+  Batch operations_;            // of the tree
+  std::vector<Words> words_;    // one for each of them; they do not move
+  std::vector<size_t> judged_;  // the entries whose verdicts the tree gives, one an operation
+};
+
+}  // namespace skep::pool

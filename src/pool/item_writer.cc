@@ -1,0 +1,189 @@
+#include "pool/item_writer.h"
+
+#include <algorithm>
+
+#include "pool/fields.h"
+
+namespace skep::pool {
+namespace {
+
+constexpr uint32_t kChunksAtOnce = 1;
+
+constexpr Status kNotSent(Code::kUnavailable, "the pool does not answer");
+constexpr Status kNotKnown(Code::kUnavailable,
+                           "the pool does not answer: whether it was done is not known");
+constexpr Status kFull(Code::kOutOfMemory, "the pool is full");
+
+std::string RequestOf(MessageKind kind, const ClientSession& session) {
+  std::string request(1, static_cast<char>(kind));
+  AppendVarint(request, session.epoch());
+  AppendVarint(request, session.client());
+  return request;
+}
+
+void SetAll(std::span<Write> writes, Status status) {
+  for (Write& write : writes) write.status = status;
+}
+
+}  // namespace
+
+void ItemWriter::Run(std::span<Write> writes) {
+  do {
+    const Status written = WriteItems(writes);
+    if (!written.ok()) return SetAll(writes, written);
+  } while (!Commit(writes));
+  SealFull();
+}
+
+// The client was forgotten, and what it had leased with it.
+void ItemWriter::StartAnew() {
+  client_ = session_.client();
+  next_sequence_ = 1;
+  chunk_.reset();
+  spare_.clear();
+  full_.clear();
+}
+
+// Items that could not be written are written again elsewhere: their units may change yet.
+Status ItemWriter::WriteItems(std::span<Write> writes) {
+  for (;;) {
+    if (!session_.Join()) return kNotSent;
+    if (client_ != session_.client()) StartAnew();
+    Round round;
+    buffers_.clear();
+    for (Write& write : writes) {
+      if (write.kind != LogEntry::Kind::kPut) continue;
+      const Status placed = Place(write, round);
+      if (!placed.ok()) return placed;
+    }
+    if (client_ != session_.client()) continue;
+    if (round.empty() || session_.Run(round)) return {};
+    chunk_.reset();
+    full_.clear();
+    if (session_.IsLate()) return kNotSent;
+    session_.RefreshMap();
+  }
+}
+
+Status ItemWriter::Place(Write& write, Round& round) {
+  const uint32_t units = UnitsOf(write.key.size(), write.value.size());
+  if (!chunk_ || chunk_->next_unit + units > kChunkUnits) {
+    const Status taken = TakeChunk();
+    if (!taken.ok()) return taken;
+  }
+  const ItemPlace place = {.chunk = chunk_->number, .unit = chunk_->next_unit, .gen = chunk_->gen};
+  const size_t bytes = size_t{units} * kUnitBytes;
+  std::byte* const at =
+      buffers_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(bytes)).get();
+  WriteItem(place, client_, next_sequence_, write.key, write.value, {at, bytes});
+  write.slot = Slot(KeyDigest::SignatureOf(SipHash(session_.keys().index, write.key)), units,
+                    chunk_->gen, chunk_->number, chunk_->next_unit);
+  round.WriteMemory(chunk_->place, uint64_t{chunk_->next_unit} * kUnitBytes,
+                    static_cast<uint32_t>(bytes), at);
+  chunk_->next_unit += units;
+  return {};
+}
+
+Status ItemWriter::TakeChunk() {
+  if (chunk_) full_.push_back(chunk_->number);
+  chunk_.reset();
+  while (spare_.empty()) {
+    const Status leased = Lease();
+    if (!leased.ok()) return leased;
+  }
+  chunk_ = spare_.back();
+  spare_.pop_back();
+  return {};
+}
+
+Status ItemWriter::Lease() {
+  request_ = RequestOf(MessageKind::kLease, session_);
+  AppendVarint(request_, kChunksAtOnce);
+  ReplyCode code;
+  auto fields = session_.Call(ClientSession::To::kHashServer, request_, &code);
+  if (code == ReplyCode::kPoolFull) return kFull;
+  if (code == ReplyCode::kUnknownClient) session_.ForgetClient();
+  uint64_t count = 0;
+  if (!fields || !TakeVarint(*fields, &count)) {
+    if (session_.IsLate()) return kNotSent;
+    session_.RefreshMap();
+    if (!session_.Join()) return kNotSent;
+    if (client_ != session_.client()) StartAnew();
+    return {};
+  }
+  std::vector<Chunk> leased(count);
+  for (Chunk& chunk : leased) {
+    if (!TakeNumber(*fields, &chunk.number) || !TakeNumber(*fields, &chunk.gen)) return kNotSent;
+  }
+  for (Chunk& chunk : leased) {
+    const auto place = session_.PlaceOf(chunk.number);
+    if (!place) return kNotSent;
+    chunk.place = *place;
+    spare_.push_back(chunk);
+  }
+  return {};
+}
+
+bool ItemWriter::Commit(std::span<Write> writes) {
+  const uint64_t first = next_sequence_;
+  next_sequence_ += writes.size();
+  for (bool is_first = true;; is_first = false) {
+    switch (Send(writes, first)) {
+      case Answer::kVerdicts:
+        return true;
+      case Answer::kForgotten:
+        session_.ForgetClient();
+        if (is_first) return false;
+        SetAll(writes, kNotKnown);
+        return true;
+      case Answer::kFull:
+        SetAll(writes, is_first ? kFull : kNotKnown);
+        return true;
+      case Answer::kLost:
+        break;
+    }
+    if (session_.IsLate()) {
+      SetAll(writes, kNotKnown);
+      return true;
+    }
+    session_.RefreshMap();
+  }
+}
+
+ItemWriter::Answer ItemWriter::Send(std::span<Write> writes, uint64_t first_sequence) {
+  request_ = RequestOf(MessageKind::kCommit, session_);
+  uint64_t sequence = first_sequence;
+  for (const Write& write : writes) {
+    EncodeEntry({.kind = write.kind,
+                 .condition = write.condition,
+                 .client = client_,
+                 .sequence = sequence++,
+                 .key = write.key,
+                 .slot = write.slot,
+                 .expected = write.expected},
+                request_);
+  }
+  ReplyCode code;
+  auto fields = session_.Call(ClientSession::To::kHashServer, request_, &code);
+  if (code == ReplyCode::kUnknownClient) return Answer::kForgotten;
+  if (code == ReplyCode::kPoolFull) return Answer::kFull;
+  if (!fields) return Answer::kLost;
+  for (Write& write : writes) {
+    if (!TakeVerdict(*fields, &write.verdict)) return Answer::kLost;
+    write.status = {};
+    if (write.verdict.kind == CommitVerdict::Kind::kUnknown) write.status = kNotKnown;
+  }
+  return Answer::kVerdicts;
+}
+
+// Not waited for longer than a call; a chunk whose sealing is lost is sealed when the client ends.
+void ItemWriter::SealFull() {
+  if (full_.empty()) return;
+  request_ = RequestOf(MessageKind::kSeal, session_);
+  for (const uint32_t chunk : full_) AppendVarint(request_, chunk);
+  full_.clear();
+  ReplyCode code;
+  session_.Call(ClientSession::To::kHashServer, request_, &code);
+}
+
+}  // namespace skep::pool

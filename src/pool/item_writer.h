@@ -1,0 +1,89 @@
+// item_writer.h: PUTs and DELETEs: items written to the memory servers, then committed by the hash
+// server (HStore, section 4.2).
+//
+//   round 1   WRITE of all items, which are in memory when it has ended
+//   call      commit of all of them: the verdicts
+//
+// The items go to chunks that this client leases, one behind the other; a chunk that is full is
+// sealed once nothing of it waits for a verdict. Nothing is freed: what was replaced, and what was
+// written and not committed, goes when its chunk is recycled.
+//
+// A commit whose reply is lost is sent again under the same numbers, to whoever is the hash server
+// then, and is done once (H4). If no reply comes before the deadline, it is not known whether it
+// was done.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pool/client_session.h"
+#include "pool/item.h"
+#include "pool/log_entry.h"
+#include "skep/status.h"
+
+namespace skep::pool {
+
+// One write. The caller fills in what is above `status`.
+struct Write {
+  LogEntry::Kind kind = LogEntry::Kind::kPut;
+  LogEntry::Condition condition = LogEntry::Condition::kNone;
+  std::string_view key;
+  std::string_view value = {};
+  Slot expected = {};  // kIfSlot
+
+  //   kUnavailable  it is not known whether it was done, or with kNothingSent it was not
+  //   kOutOfMemory  the pool has no free chunk, or its index no room
+  Status status = {};
+  CommitVerdict verdict = {};  // if the status is ok
+  Slot slot = {};              // kPut: of the item that was written
+};
+
+class ItemWriter {
+ public:
+  // How many writes are committed by one call.
+  static constexpr size_t kWritesMax = 512;
+
+  explicit ItemWriter(ClientSession& session) : session_(session) {}
+
+  // Does all of them, in their order for each key. At most kWritesMax.
+  void Run(std::span<Write> writes);
+
+ private:
+  struct Chunk {
+    uint32_t number = 0;
+    uint8_t gen = 0;
+    ChunkPlace place;
+    uint32_t next_unit = 0;  // the first one that is free
+  };
+
+  Status WriteItems(std::span<Write> writes);
+  // Room for the item in a chunk.
+  //   kUnavailable, kOutOfMemory  there is none
+  Status Place(Write& write, Round& round);
+  Status TakeChunk();
+  Status Lease();
+  // False: the client was forgotten, and nothing was done.
+  bool Commit(std::span<Write> writes);
+  enum class Answer : uint8_t { kVerdicts, kLost, kForgotten, kFull };
+  Answer Send(std::span<Write> writes, uint64_t first_sequence);
+  void SealFull();
+  void StartAnew();
+
+  ClientSession& session_;
+  uint32_t client_ = 0;  // whose chunks and numbers these are
+  uint64_t next_sequence_ = 1;
+  std::optional<Chunk> chunk_;  // that is being filled
+  std::vector<Chunk> spare_;    // leased and empty
+  std::vector<uint32_t> full_;  // to be sealed
+  std::vector<std::unique_ptr<std::byte[]>> buffers_;
+  std::string request_;
+};
+
+}  // namespace skep::pool

@@ -1,0 +1,275 @@
+#include "pool/lookup.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "pool/fields.h"
+
+namespace skep::pool {
+namespace {
+
+void ReadBucket(const BucketAddress& at, BucketImage* image, Round& round) {
+  round.ReadIndex(at.is_overflow ? kOverflowRegion : kBucketRegion, at.number * sizeof(Bucket),
+                  sizeof(Bucket), image);
+}
+
+}  // namespace
+
+std::byte* ItemFinder::Allocate(size_t bytes) {
+  while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) {
+    ++block_;
+    used_ = 0;
+  }
+  if (block_ == blocks_.size()) {
+    const size_t size = std::max(bytes, kBlockBytes);
+    blocks_.push_back({.bytes = std::make_unique_for_overwrite<std::byte[]>(size), .size = size});
+  }
+  used_ += bytes;
+  return blocks_[block_].bytes.get() + used_ - bytes;
+}
+
+bool ItemFinder::PlanItem(ItemRead& item, Round& round) {
+  if (!item.is_to_read) return true;
+  const auto place = session_.PlaceOf(item.slot.chunk());
+  if (!place) return false;
+  if (item.units == 0) {
+    item.units = item.slot.units() == Slot::kUnitsMax ? 1 : item.slot.units();
+  }
+  item.bytes = Allocate(size_t{item.units} * kUnitBytes);
+  round.ReadMemory(*place, item.slot.offset(), item.units * kUnitBytes, item.bytes);
+  return true;
+}
+
+bool ItemFinder::IsToReadWhole(ItemRead& item) {
+  item.is_to_read = false;
+  if (item.slot.units() != Slot::kUnitsMax || item.units != 1) return false;
+  const uint32_t units = UnitsToldBy(item.span());
+  // An item that cannot be: it does not check.
+  if (units < Slot::kUnitsMax || item.slot.unit() + units > kChunkUnits) return false;
+  item.units = units;
+  item.is_to_read = true;
+  return true;
+}
+
+void ItemFinder::FreeAll() {
+  block_ = 0;
+  used_ = 0;
+}
+
+void ItemFinder::Find(std::span<Lookup> lookups) {
+  FreeAll();
+  tasks_.clear();
+  if (!session_.Join()) return;
+  session_.TakeLease();
+  for (Lookup& lookup : lookups) {
+    tasks_.emplace_back(lookup, SipHash(session_.keys().index, lookup.key));
+    tasks_.back().image = reinterpret_cast<BucketImage*>(Allocate(sizeof(BucketImage)));
+    Begin(tasks_.back());
+  }
+  while (!tasks_.empty() && !session_.IsLate()) {
+    round_.Clear();
+    if (session_.TakeLease()) {
+      for (Task& task : tasks_) Plan(task);
+    }
+    round_.empty() ? AskForSlots() : RunRound();
+    std::erase_if(tasks_, [](const Task& task) { return task.stage == Task::Stage::kDone; });
+  }
+}
+
+void ItemFinder::RunRound() {
+  const bool is_read = session_.Run(round_);
+  now_ns_ = session_.now_ns();
+  for (Task& task : tasks_) is_read ? Proceed(task) : TryAgain(task, nullptr);
+  if (!is_read) session_.RefreshMap();
+}
+
+void ItemFinder::Begin(Task& task) {
+  if (table_ != session_.table()) {
+    table_ = session_.table();
+    buckets_ = 1;
+    cache_.Clear();
+  }
+  buckets_ = std::max(buckets_, session_.buckets());
+  const CachedSlot* const cached = cache_.Find(task.index);
+  ++(cached != nullptr ? session_.statistics().cache_hits : session_.statistics().cache_misses);
+  task.item_count = 0;
+  task.reader = ChainReader(task.index, buckets_);
+  task.stage = Task::Stage::kBucket;
+  if (cached == nullptr) return;
+  task.stage = Task::Stage::kCached;
+  task.cached = *cached;
+  task.items[0] = {.slot = cached->slot};
+}
+
+// A task that is planned again only because the round before left something to read keeps the rest.
+void ItemFinder::Plan(Task& task) {
+  switch (task.stage) {
+    case Task::Stage::kCached:
+      task.begin_ns = session_.now_ns();
+      ReadBucket(task.cached.at, task.image, round_);
+      if (!PlanItem(task.items[0], round_)) TryAgain(task, nullptr);
+      break;
+    case Task::Stage::kBucket:
+      task.at = task.reader.next();
+      if (!task.at.is_overflow) task.begin_ns = session_.now_ns();
+      ReadBucket(task.at, task.image, round_);
+      break;
+    case Task::Stage::kItems:
+      for (uint32_t i = 0; i < task.item_count; ++i) {
+        if (!PlanItem(task.items[i], round_)) task.items[i].is_to_read = false;
+      }
+      break;
+    case Task::Stage::kAsk:
+    case Task::Stage::kDone:
+      break;
+  }
+}
+
+void ItemFinder::Proceed(Task& task) {
+  switch (task.stage) {
+    case Task::Stage::kCached:
+      return TakeCached(task);
+    case Task::Stage::kBucket:
+      return TakeBucket(task);
+    case Task::Stage::kItems:
+      return TakeItems(task);
+    case Task::Stage::kAsk:
+    case Task::Stage::kDone:
+      return;
+  }
+}
+
+void ItemFinder::TakeCached(Task& task) {
+  ItemRead& read = task.items[0];
+  const bool holds = Holds(task.cached, task.index, *task.image);
+  if (holds && IsToReadWhole(read)) return;
+  const auto item = holds ? ReadItem(PlaceOf(read.slot), read.span()) : std::nullopt;
+  if (item && item->key == task.lookup->key) return Found(task, task.cached, *item);
+  cache_.Drop(task.index);
+  TryAgain(task, nullptr);
+}
+
+void ItemFinder::TakeBucket(Task& task) {
+  const ChainReader::Step step = task.reader.Take(*task.image);
+  if (step == ChainReader::Step::kElsewhere) {
+    ++session_.statistics().retries_redirected;
+    return;
+  }
+  buckets_ = std::max(buckets_, task.reader.buckets());
+  task.has_next = step == ChainReader::Step::kMore;
+  task.item_count = 0;
+  for (uint32_t left = CandidatesIn(*task.image, task.index); left != 0; left &= left - 1) {
+    task.items[task.item_count++] = {.slot = Slot(task.image->slots[std::countr_zero(left)])};
+  }
+  task.stage = Task::Stage::kItems;
+  if (task.item_count == 0) TakeItems(task);
+}
+
+void ItemFinder::TakeItems(Task& task) {
+  bool is_whole = true;
+  for (uint32_t i = 0; i < task.item_count; ++i) {
+    if (task.items[i].is_to_read && IsToReadWhole(task.items[i])) is_whole = false;
+  }
+  if (!is_whole) return;
+  bool is_torn = false;
+  for (uint32_t i = 0; i < task.item_count; ++i) {
+    const ItemRead& read = task.items[i];
+    const auto item =
+        read.bytes == nullptr ? std::nullopt : ReadItem(PlaceOf(read.slot), read.span());
+    if (item && item->key == task.lookup->key) {
+      return Found(task, {.slot = read.slot, .at = task.at, .chain = task.reader.chain()}, *item);
+    }
+    if (!item) is_torn = true;
+  }
+  if (is_torn) {
+    TryAgain(task, &session_.statistics().retries_torn);
+    if (++task.torn > kTornMax) task.stage = Task::Stage::kAsk;
+  } else if (task.has_next) {
+    task.stage = Task::Stage::kBucket;
+  } else if (Counts(task)) {
+    task.lookup->result = Lookup::Result::kAbsent;
+    task.stage = Task::Stage::kDone;
+  }
+}
+
+bool ItemFinder::Counts(Task& task) {
+  if (now_ns_ - task.begin_ns <= session_.times().read_ns_max && session_.HasLease()) return true;
+  TryAgain(task, &session_.statistics().retries_late);
+  return false;
+}
+
+void ItemFinder::Found(Task& task, const CachedSlot& at, const ItemView& item) {
+  if (!Counts(task)) return;
+  cache_.Put(task.index, at);
+  task.lookup->result = Lookup::Result::kFound;
+  task.lookup->slot = at.slot;
+  task.lookup->value = item.value;
+  task.stage = Task::Stage::kDone;
+}
+
+void ItemFinder::TryAgain(Task& task, uint64_t* reason) {
+  if (task.stage == Task::Stage::kDone) return;
+  if (reason != nullptr) ++*reason;
+  Begin(task);
+}
+
+// By a call: what the tasks left wait for.
+void ItemFinder::AskForSlots() {
+  std::string request(1, static_cast<char>(MessageKind::kFind));
+  AppendVarint(request, session_.epoch());
+  AppendVarint(request, tasks_.size());
+  for (const Task& task : tasks_) AppendBytes(request, task.lookup->key);
+  session_.statistics().finds += tasks_.size();
+  const uint64_t begin_ns = session_.now_ns();
+  ReplyCode code;
+  auto fields = session_.Call(ClientSession::To::kHashServer, request, &code);
+  std::vector<Slot> slots(tasks_.size());
+  for (Slot& slot : slots) {
+    if (!fields || !TakeSlot(*fields, &slot)) return session_.RefreshMap();
+  }
+  std::vector<std::optional<ItemView>> items;
+  if (!ReadMoreItems(slots, &items, nullptr)) return session_.RefreshMap();
+  now_ns_ = session_.now_ns();
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    Task& task = tasks_[i];
+    task.begin_ns = begin_ns;
+    if (slots[i] && (!items[i] || items[i]->key != task.lookup->key)) continue;
+    if (now_ns_ - begin_ns > session_.times().read_ns_max) continue;
+    task.lookup->result = slots[i] ? Lookup::Result::kFound : Lookup::Result::kAbsent;
+    task.lookup->slot = slots[i];
+    if (slots[i]) task.lookup->value = items[i]->value;
+    task.stage = Task::Stage::kDone;
+  }
+}
+
+bool ItemFinder::ReadItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
+                           uint64_t* applied_word) {
+  FreeAll();
+  return ReadMoreItems(slots, items, applied_word);
+}
+
+bool ItemFinder::ReadMoreItems(std::span<const Slot> slots,
+                               std::vector<std::optional<ItemView>>* items,
+                               uint64_t* applied_word) {
+  items->assign(slots.size(), std::nullopt);
+  std::vector<ItemRead> reads(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i)
+    reads[i] = {.slot = slots[i], .is_to_read = static_cast<bool>(slots[i])};
+  for (bool is_first = true;; is_first = false) {
+    Round round;
+    for (ItemRead& read : reads) {
+      if (!PlanItem(read, round)) return false;
+    }
+    if (is_first && applied_word != nullptr) {
+      round.ReadIndex(kHeaderRegion, 0, sizeof(*applied_word), applied_word);
+    }
+    if (round.empty()) return true;
+    if (!session_.Run(round)) return false;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      if (!reads[i].is_to_read || IsToReadWhole(reads[i])) continue;
+      (*items)[i] = ReadItem(PlaceOf(slots[i]), reads[i].span());
+    }
+  }
+}
+
+}  // namespace skep::pool

@@ -1,0 +1,60 @@
+#include "pool/memory_server.h"
+
+#include "pool/fields.h"
+#include "pool/messages.h"
+
+namespace skep::pool {
+
+Result<std::unique_ptr<MemoryServer>> MemoryServer::Open(rma::Fabric& fabric, const Address& listen,
+                                                         uint32_t chunk_count) {
+  if (chunk_count == 0 || chunk_count > kChunksMax) {
+    return Fail(Code::kInvalidArgument, "chunks of a memory server", kChunksMax);
+  }
+  auto memory = SharedMemory::Create(size_t{chunk_count} * kChunkBytes, SharedPages::kTransparent);
+  if (!memory) return Fail(memory.error());
+  auto server = std::unique_ptr<MemoryServer>(new MemoryServer(std::move(*memory), chunk_count));
+  auto endpoint =
+      fabric.Open({.listen = listen,
+                   .regions = {{.memory = &server->memory_, .access = rma::Access::kReadWrite}}});
+  if (!endpoint) return Fail(endpoint.error());
+  server->endpoint_ = std::move(*endpoint);
+  return server;
+}
+
+bool MemoryServer::Turn(int timeout_ms) {
+  const auto events = endpoint_->Poll(timeout_ms);
+  for (const rma::Event& event : events) {
+    if (event.kind == rma::Event::Kind::kRequest) Answer(event);
+  }
+  return !events.empty();
+}
+
+void MemoryServer::Answer(const rma::Event& event) {
+  std::string_view fields = event.bytes;
+  uint32_t client = 0;
+  const auto kind = fields.empty() ? MessageKind() : static_cast<MessageKind>(fields[0]);
+  if (!fields.empty()) fields.remove_prefix(1);
+  if ((kind != MessageKind::kHello && kind != MessageKind::kFence) ||
+      !TakeNumber(fields, &client) || !fields.empty()) {
+    reply_.assign(1, static_cast<char>(ReplyCode::kMalformed));
+  } else if (kind == MessageKind::kHello) {
+    peers_[client].insert(event.peer);
+    reply_.assign(1, static_cast<char>(ReplyCode::kOk));
+    AppendVarint(reply_, chunk_count_);
+  } else {
+    reply_.assign(1, static_cast<char>(ReplyCode::kOk));
+    reply_.push_back(Fence(client) ? 1 : 0);
+  }
+  endpoint_->Reply(event.peer, event.token, reply_);
+}
+
+bool MemoryServer::Fence(uint32_t client) {
+  const auto at = peers_.find(client);
+  if (at == peers_.end()) return true;
+  std::erase_if(at->second, [this](rma::PeerId peer) { return endpoint_->Fence(peer); });
+  if (!at->second.empty()) return false;
+  peers_.erase(at);
+  return true;
+}
+
+}  // namespace skep::pool

@@ -1,0 +1,120 @@
+// messages.h: what the processes of a pool say to each other, beside the reads and writes of
+// memory.
+//
+// A request begins with its kind; a reply with a ReplyCode, and if that is kOk the fields below
+// follow. Numbers are varints if nothing else is said.
+//
+//   to the hash server
+//     join      -                                     -> client, epoch, digest keys 4 x 8
+//     commit    epoch, client, entries to the end     -> for each: verdict 1, before 8, version
+//     renew     epoch, client                         -> lease in ns, buckets of the table
+//     lease     epoch, client, count                  -> count, then of each: chunk, gen
+//     seal      epoch, client, chunks to the end      -> -
+//     ranges    -                                     -> count, then of each: server, first, count
+//     find      epoch, count, then of each: key       -> for each: slot 8
+//     status    -                                     -> items, chunks, free chunks, clients
+//   to the sorted server
+//     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the
+//               end
+//     ship      epoch, a batch of the log             -> end index
+//   to a memory server
+//     hello     client                                -> chunk count
+//     fence     client                                -> 1: nothing of the client can arrive any
+//               more
+//
+// An epoch that is not the server's is answered by kWrongEpoch: the client asks for the map again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pool/key_digest.h"
+#include "pool/log_entry.h"
+
+namespace skep::pool {
+
+enum class MessageKind : uint8_t {
+  kJoin = 1,
+  kCommit,
+  kRenew,
+  kLease,
+  kSeal,
+  kRanges,
+  kFind,
+  kScan,
+  kShip,
+  kHello,
+  kFence,
+  kStatus,
+};
+
+enum class ReplyCode : uint8_t {
+  kOk = 0,
+  kMalformed,      // the request
+  kWrongEpoch,     // the map has changed, or is about to
+  kNotServing,     // the server has not this role, or cannot serve in it now
+  kUnknownClient,  // it has been silent for too long
+  kPoolFull,       // there is no free chunk
+};
+
+// Of a whole pool.
+struct PoolStatus {
+  uint64_t items = 0;
+  uint64_t chunks = 0;
+  uint64_t free_chunks = 0;
+  uint64_t clients = 0;
+};
+
+void EncodeStatus(const PoolStatus& status, std::string& to);
+bool DecodeStatus(std::string_view from, PoolStatus* status);
+
+// A scan of keys, in their order.
+struct ScanRequest {
+  uint64_t epoch = 0;
+  std::string_view lower = {};  // inclusive
+  std::string_view upper = {};  // exclusive
+  bool has_upper = false;
+  bool is_reverse = false;      // from the upper end down
+  bool seeks_floor = false;     // begins at the largest key <= lower
+  bool counts_only = false;     // no slots, but how many
+  uint32_t limit = UINT32_MAX;  // slots, or with counts_only keys
+};
+
+struct ScanReply {
+  uint64_t applied = 0;  // the scan has seen what was acknowledged up to here
+  uint64_t count = 0;    // with counts_only
+  bool more = false;     // it stopped early; `next` is the bound to go on from
+  std::string_view next = {};
+  std::string_view slots = {};  // 8 bytes each
+};
+
+void EncodeScan(const ScanRequest& scan, std::string& to);
+bool DecodeScan(std::string_view& from, ScanRequest* scan);
+void EncodeScanReply(const ScanReply& reply, std::string& to);
+bool DecodeScanReply(std::string_view& from, ScanReply* reply);
+
+void AppendVerdict(std::string& to, const CommitVerdict& verdict);
+bool TakeVerdict(std::string_view& from, CommitVerdict* verdict);
+
+// The word by which a hash server tells how far it is (rule A of index_server.h).
+class AppliedWord {
+ public:
+  static constexpr uint32_t kIndexBits = 44;
+  static constexpr uint64_t kIndexMax = (uint64_t{1} << kIndexBits) - 1;
+  // The epoch modulo 2^20.
+  static constexpr uint64_t kEpochMask = (uint64_t{1} << (64 - kIndexBits)) - 1;
+
+  explicit AppliedWord(uint64_t bits) : bits_(bits) {}
+  AppliedWord(uint64_t epoch, uint64_t index) : bits_((epoch & kEpochMask) << kIndexBits | index) {}
+  uint64_t bits() const { return bits_; }
+  uint64_t index() const { return bits_ & kIndexMax; }
+  bool IsOf(uint64_t epoch) const { return bits_ >> kIndexBits == (epoch & kEpochMask); }
+
+ private:
+  uint64_t bits_;
+};
+
+}  // namespace skep::pool

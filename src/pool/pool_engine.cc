@@ -1,0 +1,138 @@
+#include "pool/pool_engine.h"
+
+#include "engine/batch_writer.h"
+#include "pool/batch_worker.h"
+#include "pool/item.h"
+
+namespace skep::pool {
+namespace {
+
+constexpr EngineTraits kTraits = {.name = "pool",
+                                  .ordered = true,
+                                  .atomic = false,
+                                  .snapshots = false,
+                                  .functions = true,
+                                  .range_writes = false,
+                                  .samples = false,
+                                  .multi_version = false,
+                                  .whole_ranges = true,
+                                  .whole_batches = false,
+                                  .expiry = false,
+                                  .key_bytes_max = kKeyBytesMax,
+                                  .value_bytes_max = kValueBytesMax};
+
+void Add(const ClientStatistics& more, ClientStatistics* to) {
+  to->rounds += more.rounds;
+  to->calls += more.calls;
+  to->reads += more.reads;
+  to->read_bytes += more.read_bytes;
+  to->writes += more.writes;
+  to->written_bytes += more.written_bytes;
+  to->joins += more.joins;
+  to->renewals += more.renewals;
+  to->cache_hits += more.cache_hits;
+  to->cache_misses += more.cache_misses;
+  to->retries_redirected += more.retries_redirected;
+  to->retries_torn += more.retries_torn;
+  to->retries_late += more.retries_late;
+  to->retries_lost += more.retries_lost;
+  to->retries_contended += more.retries_contended;
+  to->finds += more.finds;
+}
+
+}  // namespace
+
+PoolEngine::PoolEngine(rma::Fabric& fabric, Clock& clock, MapSource source,
+                       const PoolEngineOptions& options)
+    : fabric_(fabric), clock_(clock), source_(std::move(source)), options_(options) {}
+
+PoolEngine::~PoolEngine() = default;
+
+const EngineTraits& PoolEngine::traits() const { return kTraits; }
+
+Version PoolEngine::Execute(Batch& batch) {
+  auto worker = TakeWorker();
+  if (!worker) {
+    BatchWriter(batch).RefuseAll(worker.error());
+    return 0;
+  }
+  (*worker)->Execute(batch, kTraits, DeadlineNs());
+  GiveBack(std::move(*worker));
+  return 0;
+}
+
+uint64_t PoolEngine::DeadlineNs() const {
+  return clock_.MonotonicNs() + uint64_t{options_.timeout_ms} * 1'000'000;
+}
+
+Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {
+  {
+    const MutexLock lock(mutex_);
+    if (!idle_.empty()) {
+      auto worker = std::move(idle_.back());
+      idle_.pop_back();
+      return worker;
+    }
+  }
+  auto endpoint = fabric_.Open({});
+  if (!endpoint) return Fail(endpoint.error());
+  return std::make_unique<BatchWorker>(
+      std::make_unique<ClientSession>(std::move(*endpoint), clock_, options_.times, source_),
+      options_.cache_entries);
+}
+
+void PoolEngine::GiveBack(std::unique_ptr<BatchWorker> worker) const {
+  const MutexLock lock(mutex_);
+  Add(worker->session().statistics(), &total_);
+  worker->session().statistics() = {};
+  idle_.push_back(std::move(worker));
+}
+
+Result<SnapshotRef> PoolEngine::OpenSnapshot(uint64_t) {
+  return Fail(Code::kNotSupported, "a pool has no snapshots");
+}
+
+Result<uint64_t> PoolEngine::Watch(std::string_view, uint64_t) {
+  return Fail(Code::kNotSupported, "a pool has no atomic batches");
+}
+
+Result<std::unique_ptr<PairIterator>> PoolEngine::OpenPairIterator(uint64_t) {
+  return Fail(Code::kNotSupported, "a pool has no snapshots");
+}
+
+bool PoolEngine::Maintain(uint64_t) { return false; }
+
+EngineStatistics PoolEngine::Statistics() const {
+  EngineStatistics statistics;
+  auto worker = TakeWorker();
+  if (!worker) return statistics;
+  (*worker)->session().set_deadline_ns(DeadlineNs());
+  if (const auto status = (*worker)->session().AskForStatus()) statistics.items = status->items;
+  GiveBack(std::move(*worker));
+  return statistics;
+}
+
+ClientStatistics PoolEngine::statistics() const {
+  const MutexLock lock(mutex_);
+  return total_;
+}
+
+void PoolEngine::Describe(uint64_t, const StatsVisitor& visit) const {
+  const ClientStatistics s = statistics();
+  visit("pool_rounds", s.rounds);
+  visit("pool_calls", s.calls);
+  visit("pool_reads", s.reads);
+  visit("pool_read_bytes", s.read_bytes);
+  visit("pool_writes", s.writes);
+  visit("pool_written_bytes", s.written_bytes);
+  visit("pool_cache_hits", s.cache_hits);
+  visit("pool_cache_misses", s.cache_misses);
+  visit("pool_retries_redirected", s.retries_redirected);
+  visit("pool_retries_torn", s.retries_torn);
+  visit("pool_retries_late", s.retries_late);
+  visit("pool_retries_lost", s.retries_lost);
+  visit("pool_retries_contended", s.retries_contended);
+  visit("pool_finds", s.finds);
+}
+
+}  // namespace skep::pool

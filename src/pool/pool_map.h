@@ -1,0 +1,24 @@
+// pool_map.h: who is what in a pool, as the coordinator has it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/network.h"
+#include "pool/key_digest.h"
+
+namespace skep::pool {
+
+// Numbers of servers are given once and are not 0. `epoch` rises with every change of the two
+// roles, and each change is made by one versioned set: of two servers that want one, the
+// coordinator takes one and refuses the other.
+struct PoolMap {
+  uint64_t epoch = 0;
+  uint32_t hash_server = 0;
+  uint32_t sorted_server = 0;  // 0: the hash server is solo, and has both roles
+  std::map<uint32_t, Address> index_servers;
+  std::map<uint32_t, Address> memory_servers;
+  DigestKeys keys;
+};
+
+}  // namespace skep::pool

@@ -1,0 +1,109 @@
+#include "pool/sorted_role.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "pool/fields.h"
+
+namespace skep::pool {
+
+SortedRole::SortedRole(IndexContext& context)
+    : context_(context), log_end_(context.state.applied()), last_answer_ns_(context.now_ns()) {}
+
+bool SortedRole::Handle(const rma::Event& event, MessageKind kind, std::string_view fields) {
+  switch (kind) {
+    case MessageKind::kShip:
+      Append(event, fields);
+      return true;
+    case MessageKind::kScan:
+      Scan(event, fields);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void SortedRole::Append(const rma::Event& event, std::string_view fields) {
+  uint64_t epoch = 0;
+  LogBatch batch;
+  if (!TakeVarint(fields, &epoch) || !LogBatch::Decode(fields, &batch) || !fields.empty()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  if (epoch != context_.map.epoch) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kWrongEpoch);
+  }
+  // A batch that came before, on a connection that has broken, has the same entries.
+  if (batch.first_index() > log_end_ + 1 ||
+      (batch.first_index() <= log_end_ && batch.end_index() > log_end_ + 1)) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  if (batch.first_index() == log_end_ + 1 && !batch.empty()) {
+    log_end_ = batch.end_index() - 1;
+    log_.push_back(std::move(batch));
+  }
+  ++statistics_.shipments;
+  last_answer_ns_ = context_.now_ns();
+  fields_.clear();
+  AppendVarint(fields_, log_end_);
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+bool SortedRole::Turn() {
+  if (log_.empty()) return false;
+  verdicts_.clear();
+  context_.state.Apply(log_.front(), &verdicts_);
+  log_.pop_front();
+  return true;
+}
+
+void SortedRole::ApplyAll() {
+  while (Turn()) {
+  }
+}
+
+void SortedRole::Scan(const rma::Event& event, std::string_view fields) {
+  ScanRequest scan;
+  if (!DecodeScan(fields, &scan) || !fields.empty()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  if (scan.epoch != context_.map.epoch) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kWrongEpoch);
+  }
+  if (context_.state.tree() == nullptr) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  }
+  ApplyAll();
+  AnswerScan(event, scan);
+}
+
+void SortedRole::AnswerScan(const rma::Event& event, const ScanRequest& scan) {
+  const auto flags = static_cast<uint8_t>((scan.has_upper ? 0 : Request::kNoUpperBound) |
+                                          (scan.is_reverse ? Request::kReverse : 0) |
+                                          (scan.seeks_floor ? Request::kSeekFloor : 0));
+  batch_.Clear();
+  batch_.Add({.op = scan.counts_only ? Op::kCount : Op::kScan,
+              .flags = flags,
+              .limit = scan.counts_only ? scan.limit : std::min(scan.limit, kSlotsMax),
+              .key = scan.lower,
+              .other = scan.upper});
+  context_.state.tree()->AwaitRelease(context_.state.tree()->Execute(batch_));
+  const Outcome& outcome = batch_.outcome(0);
+  SKEP_CHECK(outcome.verdict == Verdict::kDone);
+  std::string slots;
+  slots.reserve(size_t{outcome.item_count} * sizeof(Slot));
+  if (!scan.counts_only) {
+    for (const Item& item : batch_.items(0)) slots.append(item.value);
+  }
+  ++statistics_.scans;
+  statistics_.scanned_items += outcome.item_count;
+  fields_.clear();
+  EncodeScanReply({.applied = context_.state.applied(),
+                   .count = static_cast<uint64_t>(outcome.integer),
+                   .more = outcome.more,
+                   .next = outcome.more ? outcome.value : std::string_view(),
+                   .slots = slots},
+                  fields_);
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+}  // namespace skep::pool

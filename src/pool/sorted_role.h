@@ -1,0 +1,67 @@
+// sorted_role.h: what the sorted server of a pool does: keeps the log, applies it to an ordered
+// index in its own time, and answers scans.
+//
+// An entry is acknowledged as soon as it is in the log (HStore, section 3.2), and applied when
+// nothing else is to do or a scan needs it. A scan that arrives is of the state R, the end of the
+// log at that moment: whatever a client can have seen through the hash index before was
+// acknowledged before, so it is in R (rule A in pool_engine.h). It says R, and the client sees to
+// it that R is applied at the hash server before it gives an answer.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "pool/index_context.h"
+
+namespace skep::pool {
+
+struct SortedRoleStatistics {
+  uint64_t scans = 0;
+  uint64_t scanned_items = 0;
+  uint64_t shipments = 0;
+};
+
+class SortedRole {
+ public:
+  // Of one scan: a longer one says that there is more.
+  static constexpr uint32_t kSlotsMax = 1 << 20;
+
+  // The context's state keeps a tree.
+  explicit SortedRole(IndexContext& context);
+
+  // A request whose kind and fields have been read. False: it is none of this role.
+  bool Handle(const rma::Event& event, MessageKind kind, std::string_view fields);
+  // Applies a bounded part of the log. Returns whether there was any.
+  bool Turn();
+  // Applies all of it.
+  void ApplyAll();
+
+  // The index of the last entry that was acknowledged.
+  uint64_t log_end() const { return log_end_; }
+  // Before this instant the hash server may still have authority (hash_role.h), also if its clock
+  // is slower by one per cent.
+  uint64_t authority_ends_ns() const {
+    return last_answer_ns_ + context_.times.lease_ns + context_.times.lease_ns / 64;
+  }
+  const SortedRoleStatistics& statistics() const { return statistics_; }
+
+ private:
+  void Append(const rma::Event& event, std::string_view fields);
+  void Scan(const rma::Event& event, std::string_view fields);
+  void AnswerScan(const rma::Event& event, const ScanRequest& scan);
+
+  IndexContext& context_;
+  std::deque<LogBatch> log_;  // what is not applied yet
+  uint64_t log_end_;
+  uint64_t last_answer_ns_ = 0;
+  std::vector<CommitVerdict> verdicts_;
+  Batch batch_;
+  std::string fields_;  // scratch
+  SortedRoleStatistics statistics_;
+};
+
+}  // namespace skep::pool

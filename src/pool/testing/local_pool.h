@@ -1,0 +1,96 @@
+// local_pool.h: a whole pool in one process, each server in a thread of its own; for tests.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "engine/engine.h"
+#include "pool/index_server.h"
+#include "pool/memory_server.h"
+#include "pool/pool_engine.h"
+#include "rma/fabric.h"
+
+namespace skep::pool {
+
+struct LocalPoolOptions {
+  uint32_t memory_servers = 1;
+  uint32_t chunks = 64;  // of each
+  PoolTimes times;
+  std::function<std::unique_ptr<Engine>()> make_tree;
+  // Where the n-th server listens.
+  std::function<Address(uint32_t)> address;
+};
+
+// Calls Turn() in a thread until it is destroyed.
+template <typename Server>
+class ServerThread {
+ public:
+  explicit ServerThread(std::unique_ptr<Server> server)
+      : server_(std::move(server)), thread_([this] { Run(); }) {}
+  ~ServerThread() {
+    stops_.store(true, std::memory_order_release);
+    server_->Wake();
+    thread_.join();
+  }
+  // Runs it between two turns, and waits until it was.
+  void Do(const std::function<void(Server&)>& work) {
+    MutexLock lock(mutex_);
+    work_ = &work;
+    server_->Wake();
+    while (work_ != nullptr) done_.Wait(mutex_);
+  }
+  Address address() const { return server_->address(); }
+
+ private:
+  void Run() {
+    while (!stops_.load(std::memory_order_acquire)) {
+      server_->Turn(1);
+      MutexLock lock(mutex_);
+      if (work_ == nullptr) continue;
+      (*work_)(*server_);
+      work_ = nullptr;
+      done_.NotifyAll();
+    }
+  }
+
+  const std::unique_ptr<Server> server_;
+  std::atomic<bool> stops_{false};
+  Mutex mutex_;
+  ConditionVariable done_;
+  const std::function<void(Server&)>* work_ SKEP_GUARDED_BY(mutex_) = nullptr;
+  std::thread thread_;
+};
+
+class LocalPool {
+ public:
+  // Memory servers 101, 102 and so on; the index servers 1, the hash server, and 2, the sorted one.
+  // `fabric` outlives it.
+  LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options);
+  ~LocalPool();
+
+  // The present map. Thread-safe.
+  PoolMap map() const;
+  std::unique_ptr<PoolEngine> OpenEngine(const PoolEngineOptions& options);
+  // Ends an index server, as its crash would, and gives the map to the other one.
+  void KillIndexServer(uint32_t id);
+  ServerThread<IndexServer>& index_server(uint32_t id) { return *index_servers_.at(id); }
+
+ private:
+  void Spread();
+
+  rma::Fabric& fabric_;
+  const LocalPoolOptions options_;
+  mutable Mutex mutex_;
+  PoolMap map_ SKEP_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<ServerThread<MemoryServer>>> memory_servers_;
+  std::map<uint32_t, std::unique_ptr<ServerThread<IndexServer>>> index_servers_;
+};
+
+}  // namespace skep::pool

@@ -1,0 +1,173 @@
+// A whole pool in this process: what a batch does, what its round trips are, what becomes of it
+// when a server dies.
+#include "pool/pool_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/temporary_directory_test.h"
+#include "keyspace/factory.h"
+#include "pool/testing/local_pool.h"
+#include "rma/mem_fabric.h"
+#include "rma/tcp_fabric.h"
+
+namespace skep::pool {
+namespace {
+
+std::unique_ptr<Engine> MakeTree() {
+  static MemoryBudget budget;
+  EngineOptions options;
+  options.budget = &budget;
+  return FindEngine("btree")->make(options);
+}
+
+// Threads that wait for a processor may take long.
+constexpr PoolTimes kTimes = {.read_ns_max = 2'000'000'000, .lease_ns = 2'000'000'000};
+
+struct Mem {
+  TemporaryDirectory directory;
+  rma::MemFabric fabric;
+  Address AddressOf(uint32_t n) { return "unix:" + directory.path() + "/" + std::to_string(n); }
+};
+
+struct Tcp {
+  rma::TcpFabric fabric{SocketNetwork(), SystemClock()};
+  Address AddressOf(uint32_t) { return "127.0.0.1:0"; }
+};
+
+template <typename World>
+class PoolEngineTest : public testing::Test {
+ protected:
+  LocalPoolOptions OptionsOf(const PoolTimes& times) {
+    return {.times = times, .make_tree = &MakeTree, .address = [this](uint32_t n) {
+              return world_.AddressOf(n);
+            }};
+  }
+
+  Outcome Run(const Request& request) {
+    batch_.Clear();
+    batch_.Add(request);
+    engine_->Execute(batch_);
+    return batch_.outcome(0);
+  }
+  std::string Get(std::string_view key) {
+    const Outcome outcome = Run({.op = Op::kGet, .key = key});
+    return outcome.verdict == Verdict::kDone ? std::string(outcome.value)
+                                             : std::string(outcome.status.what());
+  }
+  Verdict Put(std::string_view key, std::string_view value) {
+    return Run({.op = Op::kPut, .key = key, .value = value}).verdict;
+  }
+
+  World world_;
+  LocalPool pool_{world_.fabric, OptionsOf(kTimes)};
+  std::unique_ptr<PoolEngine> engine_ = pool_.OpenEngine({.times = kTimes, .timeout_ms = 100'000});
+  Batch batch_;
+};
+
+using Worlds = testing::Types<Mem, Tcp>;
+TYPED_TEST_SUITE(PoolEngineTest, Worlds);
+
+TYPED_TEST(PoolEngineTest, FindsWhatWasPut) {
+  EXPECT_EQ(this->Run({.op = Op::kGet, .key = "a"}).verdict, Verdict::kAbsent);
+  EXPECT_EQ(this->Put("a", "1"), Verdict::kDone);
+  EXPECT_EQ(this->Get("a"), "1");
+  EXPECT_EQ(this->Put("a", std::string(1 << 20, 'x')), Verdict::kDone);
+  EXPECT_TRUE(this->Get("a") == std::string(1 << 20, 'x'));
+  EXPECT_EQ(this->Run({.op = Op::kDelete, .key = "a"}).verdict, Verdict::kDone);
+  EXPECT_EQ(this->Run({.op = Op::kDelete, .key = "a"}).verdict, Verdict::kAbsent);
+  EXPECT_EQ(this->Run({.op = Op::kGet, .key = "a"}).verdict, Verdict::kAbsent);
+}
+
+TYPED_TEST(PoolEngineTest, ScansWhatWasPut) {
+  Batch batch;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 3000; ++i) keys.push_back("key" + std::to_string(10'000 + i));
+  for (const std::string& key : keys) batch.Put(key, key);
+  this->engine_->Execute(batch);
+  for (uint32_t i = 0; i < batch.size(); ++i) {
+    ASSERT_EQ(batch.outcome(i).verdict, Verdict::kDone) << batch.outcome(i).status.ToString();
+  }
+  batch.Clear();
+  batch.Scan(Range::All());
+  batch.Count(Range::Between("key10100", "key10200"));
+  batch.Scan(Range::All(), {.limit = 2, .reverse = true});
+  this->engine_->Execute(batch);
+  ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone);
+  ASSERT_EQ(batch.outcome(0).item_count, keys.size());
+  size_t i = 0;
+  for (const Item& item : batch.items(0)) {
+    EXPECT_EQ(item.key, keys[i]);
+    EXPECT_EQ(item.value, keys[i++]);
+  }
+  EXPECT_EQ(batch.outcome(1).integer, 100);
+  ASSERT_EQ(batch.outcome(2).item_count, 2u);
+  EXPECT_EQ((*batch.items(2).begin()).key, keys.back());
+  EXPECT_TRUE(batch.outcome(2).more);
+}
+
+TYPED_TEST(PoolEngineTest, RoundTripsAreThese) {
+  // No lease has to be renewed meanwhile.
+  const PoolTimes times = {.read_ns_max = 1'000'000'000'000, .lease_ns = 1'000'000'000'000};
+  TypeParam world;
+  LocalPool pool(world.fabric, {.times = times, .make_tree = &MakeTree, .address = [&](uint32_t n) {
+                                  return world.AddressOf(n);
+                                }});
+  this->engine_ = pool.OpenEngine({.times = times, .timeout_ms = 100'000});
+  this->Put("key", "value");
+  const auto count = [this](const Request& request) {
+    const ClientStatistics before = this->engine_->statistics();
+    this->Run(request);
+    const ClientStatistics after = this->engine_->statistics();
+    return std::pair(after.rounds - before.rounds, after.calls - before.calls);
+  };
+  using Counts = std::pair<uint64_t, uint64_t>;
+  EXPECT_EQ(count({.op = Op::kGet, .key = "key"}), Counts(2, 1)) << "with a first lease";
+  EXPECT_EQ(count({.op = Op::kGet, .key = "key"}), Counts(1, 0)) << "cached";
+  EXPECT_EQ(count({.op = Op::kPut, .key = "key", .value = "other"}), Counts(1, 1));
+  EXPECT_EQ(count({.op = Op::kGet, .key = "key"}), Counts(2, 0));
+  EXPECT_EQ(count({.op = Op::kScan, .flags = Request::kNoUpperBound}), Counts(1, 1));
+  this->engine_.reset();
+}
+
+TYPED_TEST(PoolEngineTest, IncrementsOfThreadsAddUp) {
+  constexpr int kThreads = 4;
+  constexpr int kAdds = 200;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this] {
+      Batch batch;
+      for (int i = 0; i < kAdds; ++i) {
+        batch.Clear();
+        batch.Apply("counter", functions::kAddDecimal, "1");
+        this->engine_->Execute(batch);
+        ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone) << batch.outcome(0).status.ToString();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(this->Get("counter"), std::to_string(kThreads * kAdds));
+}
+
+TYPED_TEST(PoolEngineTest, GoesOnWithoutTheHashServer) {
+  for (int i = 0; i < 100; ++i) this->Put("key" + std::to_string(i), "value");
+  this->pool_.KillIndexServer(1);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(this->Get("key" + std::to_string(i)), "value");
+  EXPECT_EQ(this->Put("key1", "new"), Verdict::kDone);
+  EXPECT_EQ(this->Get("key1"), "new");
+  EXPECT_EQ(this->Run({.op = Op::kCount, .flags = Request::kNoUpperBound}).integer, 100);
+}
+
+TYPED_TEST(PoolEngineTest, GoesOnWithoutTheSortedServer) {
+  for (int i = 0; i < 100; ++i) this->Put("key" + std::to_string(i), "value");
+  this->pool_.KillIndexServer(2);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(this->Get("key" + std::to_string(i)), "value");
+  EXPECT_EQ(this->Put("key1", "new"), Verdict::kDone);
+  EXPECT_EQ(this->Run({.op = Op::kCount, .flags = Request::kNoUpperBound}).integer, 100);
+}
+
+}  // namespace
+}  // namespace skep::pool
