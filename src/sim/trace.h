@@ -32,6 +32,7 @@ class Trace {
     kDirectory,
     kFault,
     kCrash,
+    kCoordinator,
   };
 
   // Notes an event that an actor may be waiting for.
