@@ -1,6 +1,6 @@
 // coordinator.h: a coordination service, injected: a small tree of nodes that every process of a
-// cluster sees, and sessions that say which processes live. The real one is ZooKeeper; the
-// simulated one is sim/sim_coordinator.h.
+// cluster sees, and sessions that say which processes live. The real one is ZooKeeper
+// (zookeeper/zookeeper_coordinator.h), the simulated one is sim/sim_coordinator.h.
 //
 // Servers learn from it who is there (ephemeral nodes), and decide who has which role (versioned
 // sets of one node). No data goes through it, and nothing on the data path waits for it: every

@@ -198,6 +198,7 @@ class Additions {
     const auto session = world_.Connect(400);
     session->Create(1, "/n", "a0 b0 c0 ", CoordinatorNode::kPersistent);
     world_.Await(*session, 1);
+    world_.clock.Advance(SimCoordinatorOptions().lag_ns_max);  // every server knows it
     for (const char name : {'a', 'b', 'c'}) counters_.emplace_back(world_, name);
   }
 

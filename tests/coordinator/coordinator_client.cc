@@ -97,6 +97,11 @@ bool CoordinatorClient::Has(CoordinatorEvent::Kind kind, uint64_t token) {
   return Find(kind, token) != waiting_.end();
 }
 
+CoordinatorSession::State CoordinatorClient::State() {
+  Take();
+  return session_->state();
+}
+
 const std::vector<CoordinatorEvent>& CoordinatorClient::Waiting() {
   Take();
   return waiting_;

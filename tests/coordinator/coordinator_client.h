@@ -66,6 +66,8 @@ class CoordinatorClient {
   void AwaitChanged(uint64_t token) { Await(CoordinatorEvent::Kind::kChanged, token); }
   // Whether such an event has come and was not taken.
   bool Has(CoordinatorEvent::Kind kind, uint64_t token = 0);
+  // The session's state now.
+  CoordinatorSession::State State();
   // What has come and was not taken, in its order.
   const std::vector<CoordinatorEvent>& Waiting();
 

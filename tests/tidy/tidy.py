@@ -85,6 +85,7 @@ MAY_INCLUDE = {
     "src/client": {"skep", "base", "engine", "wire", "client"},
     "src/store": {"skep", "base", "engine", "keyspace", "durable", "client", "wire", "store"},
     "src/sim": {"skep", "base", "sim"},
+    "src/zookeeper": {"skep", "base", "zookeeper"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
     "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},
