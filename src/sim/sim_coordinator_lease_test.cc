@@ -140,7 +140,7 @@ Acted PlayRoles(const SeedRange& seeds, Rule rule) {
 
 // S4: a lease that counts from the last contact is never held twice, and is held most of the time.
 TEST(SimCoordinator, ALeaseFromTheLastContactIsHeldOnce) {
-  const SeedRange seeds = Seeds(100);
+  const SeedRange seeds = Seeds(50);
   const Acted acted = PlayRoles(seeds, Rule::kLease);
   EXPECT_EQ(acted.overlaps, 0U);
   if (!AreMany(seeds)) return;
@@ -153,7 +153,8 @@ TEST(SimCoordinator, LeasesThatAreWrongAreFound) {
   const SeedRange seeds = Seeds(12);
   for (const Rule rule :
        {Rule::kWithoutWaiting, Rule::kWhileConnected, Rule::kAnyAnswerIsAContact}) {
-    EXPECT_GT(PlayRoles(seeds, rule).overlaps, 0U) << static_cast<int>(rule);
+    const auto is_found = [&](uint64_t seed) { return PlayRoles(seed, rule).overlaps > 0; };
+    EXPECT_TRUE(std::ranges::any_of(seeds, is_found)) << static_cast<int>(rule);
   }
 }
 

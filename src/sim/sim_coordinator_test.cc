@@ -29,7 +29,10 @@ constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kSecond = 1000 * kMs;
 
 SimCoordinatorOptions Faulty() {
-  return {.losses_ppm = 10'000, .partitions_ppm = 5'000, .partition_ns_max = 2 * kSecond};
+  return {.slow_ppm = 1'000,
+          .losses_ppm = 10'000,
+          .partitions_ppm = 5'000,
+          .partition_ns_max = 2 * kSecond};
 }
 
 // A node has a number for each client, and everybody adds to its own by versioned sets. A client
@@ -279,6 +282,33 @@ TEST(SimCoordinator, VersionedSetsAreDoneOnce) {
   EXPECT_GT(met.found_undone, 0U);
   EXPECT_GT(met.expired, 0U);
   EXPECT_GT(met.fired, 0U);
+}
+
+// R4: what was kUnknown and is not done when the session is connected again is never done.
+// Method: a request is under way for longer than its client waits, so it arrives, by the connection
+// that was given up, when the session has another one.
+TEST(SimCoordinator, WhatIsUnknownIsDoneBeforeTheNextConnectionOrNever) {
+  for (const uint64_t seed : Seeds(5)) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    World world(seed, {});
+    const auto session = world.Connect(2000);
+    world.service.set_options({.delay_ns_min = 5 * kSecond, .delay_ns_max = 5 * kSecond});
+    session->Create(1, "/late", "", CoordinatorNode::kPersistent);
+    world.service.set_options({});
+    world.service.SetLink(*session, Link::kOneWay);
+    EXPECT_EQ(world.Await(*session, 1).outcome, Outcome::kUnknown);
+    world.service.SetLink(*session, Link::kOpen);
+    while (session->state() != State::kConnected) {
+      world.Pass();
+      session->TakeEvents();
+    }
+    for (const uint64_t token : {2, 3}) {
+      session->Confirm(0);
+      session->Get(token, "/late", CoordinatorWatch::kNone);
+      EXPECT_EQ(world.Await(*session, token).outcome, Outcome::kAbsent);
+      for (int pass = 0; pass < 2500; ++pass) world.Pass();
+    }
+  }
 }
 
 // Goal: a server that is cut off from the majority goes on answering reads, and moves no contact,

@@ -36,10 +36,16 @@ void SimCoordinatorWire::Carry(const std::shared_ptr<Connection>& connection, Wa
       connection->is_open[way] = false;  // a stream has no holes: nothing arrives behind this one
       return;
     }
-    if (random_.Chance(options_.losses_ppm, 1'000'000)) return Break(*connection);
+    if (random_.Chance(options_.losses_ppm, 1'000'000)) return Lose(*connection, way);
     trace_.Note(Trace::Event::kCoordinator, way, now_ns_);
     arrive();
   });
+}
+
+// If it is an answer that is lost, what the client has sent may still arrive.
+void SimCoordinatorWire::Lose(Connection& connection, Way way) {
+  Break(connection);
+  connection.is_open[kToService] = way == kToClient && random_.Chance(1, 2);
 }
 
 void SimCoordinatorWire::Break(Connection& connection) {
@@ -61,6 +67,7 @@ void SimCoordinatorWire::DrawPartition(Connection& connection) {
 }
 
 uint64_t SimCoordinatorWire::DrawDelay() {
+  if (random_.Chance(options_.slow_ppm, 1'000'000)) return random_.Below(options_.slow_ns_max + 1);
   return options_.delay_ns_min + random_.Below(options_.delay_ns_max - options_.delay_ns_min + 1);
 }
 

@@ -24,6 +24,9 @@ struct SimCoordinatorOptions {
   // Each message arrives after a seeded time in this range, behind those before it.
   uint64_t delay_ns_min = 50'000;
   uint64_t delay_ns_max = 2'000'000;
+  // How many of a million messages take up to slow_ns_max instead.
+  uint32_t slow_ppm = 0;
+  uint64_t slow_ns_max = 1'000'000'000;
   // A server learns of a change up to so much later than it was made: reads are old, watches late.
   uint64_t lag_ns_max = 5'000'000;
   // The service ends a session up to so much later than its time-out says.
@@ -85,6 +88,7 @@ class SimCoordinatorWire {
   void Break(Connection& connection);
 
  private:
+  void Lose(Connection& connection, Way way);
   bool Passes(const Connection& connection, Way way) const;
   void DrawPartition(Connection& connection);
   uint64_t DrawDelay();

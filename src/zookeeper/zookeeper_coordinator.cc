@@ -275,7 +275,12 @@ void Session::FollowState(zhandle_t* handle, int state) {
 }  // namespace
 
 ZooKeeperCoordinator::ZooKeeperCoordinator(std::string servers, void (*log)(const char* line))
-    : servers_(std::move(servers)), log_(log) {}
+    : servers_(std::move(servers)), log_(log) {
+  // Without a reader no line is made: the library makes some of them in a buffer that all threads
+  // share.
+  constexpr auto kNothing = static_cast<ZooLogLevel>(0);
+  zoo_set_debug_level(log == nullptr ? kNothing : ZOO_LOG_LEVEL_INFO);
+}
 
 Result<std::unique_ptr<CoordinatorSession>> ZooKeeperCoordinator::Open(
     const CoordinatorSessionOptions& options) {

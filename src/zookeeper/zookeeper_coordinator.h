@@ -41,7 +41,8 @@ namespace skep {
 class ZooKeeperCoordinator final : public Coordinator {
  public:
   // `servers`: "host:port,host:port". `log` gets the lines that the library writes of connections,
-  // from its threads; null: nobody gets them.
+  // from its threads; null: it writes none. The library has one level of logging for the process:
+  // the coordinator that was made last decides.
   explicit ZooKeeperCoordinator(std::string servers, void (*log)(const char* line) = nullptr);
 
   // Resolves the servers' names, which may take as long as the system's resolver does.
