@@ -21,14 +21,16 @@
 //       not. Later ends where Fence says so.
 // Each Post, and each Call, ends in exactly one event, unless its endpoint is destroyed before.
 //
-// Peers. A PeerId stands for one connection, either side's Connect, and is never used again. When a
-// connection ends, by either side, first everything that was under way on it ends with kUnavailable,
-// then one kLeft comes. There is no connecting again by itself: whoever knows what was sent decides.
+// Peers. A PeerId stands for one connection, either side's Connect, and is never used again.
+// kJoined comes first: from then on either side may read, write and call the other. When a
+// connection ends, by either side, first everything that was under way on it ends with
+// kUnavailable, then one kLeft comes. There is no connecting again by itself: whoever knows what
+// was sent decides.
 //
 // Backends. mem (mem_fabric.h): regions are mapped, one-sided operations are copies by the CPU of
 // the caller, messages go over a unix socket. tcp (tcp_fabric.h): everything is messages of many
-// operations, which the target carries out in its Poll. sim (sim_fabric.h): a simulated network card.
-// Which one is used is asked for by name; none stands in for another.
+// operations, which the target carries out in its Poll. sim (sim_fabric.h): a simulated network
+// card. Which one is used is asked for by name; none stands in for another.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +54,7 @@ struct Capabilities {
   bool coherent = true;                // reads are of memory, not of copies that may be older
   bool needs_target_progress = false;  // the target must Poll for reads and writes to be done
   uint32_t post_operations_max = 0;    // of one Post
+  uint64_t post_bytes_max = 0;         // of one Post's operations together
 };
 
 using PeerId = uint32_t;
@@ -67,6 +70,9 @@ struct Operation {
 
 enum class Access : uint8_t { kRead, kReadWrite };
 
+// How many regions an endpoint can have.
+inline constexpr size_t kRegionsMax = 128;
+
 // Memory that peers may read, or also write: all of it, as long as the endpoint exists. It outlives
 // the endpoint. What it is for is between its user and its peers.
 struct Region {
@@ -81,7 +87,8 @@ struct EndpointOptions {
   // A longer message is refused with kTooLarge, and a peer that sends one, or anything that is no
   // message, is disconnected.
   size_t message_bytes_max = size_t{16} << 20;
-  // A peer that has let so many bytes to it wait is disconnected.
+  // A peer that has let so many bytes to it wait is disconnected. The bytes of a Post wait with
+  // their caller instead, while half as many are on their way to the peer, or from it.
   size_t unsent_bytes_max = size_t{64} << 20;
   // As a target: more peers are refused.
   uint32_t peers_max = 1024;
@@ -89,8 +96,8 @@ struct EndpointOptions {
 
 struct Event {
   enum class Kind : uint8_t {
-    kJoined,   // a peer has connected to this endpoint
-    kLeft,     // the connection has ended
+    kJoined,   // a peer has connected to this endpoint, or a Connect of this one has reached it
+    kLeft,     // the connection has ended, or the Connect has failed: `status` says why
     kDone,     // of the Post of this token
     kReply,    // of the Call of this token: `bytes`, if the status is ok
     kRequest,  // of the peer's Call: `bytes`; answered by Reply with this token
@@ -98,10 +105,14 @@ struct Event {
   Kind kind = Kind::kDone;
   PeerId peer = 0;
   uint64_t token = 0;
-  //   kUnavailable      the connection ended (kLeft: why)
-  //   kInvalidArgument  an operation is not within a region that the peer exposes, or writes one that
-  //                     is only read; none or some of the Post's others are done
-  //   kTooLarge         the message, or the Post, exceeds a limit
+  //   kUnavailable      the connection has ended, or is not there yet. Of kLeft: the peer has
+  //                     closed it, this endpoint has, or no endpoint of this fabric answers there
+  //   kInvalidArgument  an operation is not within a region that the peer exposes, or writes one
+  //                     that is only read; none or some of the Post's others are done
+  //   kTooLarge         the message, or the Post, exceeds a limit of either side; `detail` is the
+  //                     limit. Of kLeft: the peer let unsent_bytes_max wait
+  //   kCorrupt          of kLeft: the peer sent what is no message
+  //   kIo               of kLeft: the errno
   Status status = {};
   std::string_view bytes = {};
 };
@@ -115,13 +126,15 @@ class Endpoint {
   // Where this endpoint listens: with the port the system gave. Empty: nowhere.
   virtual Address address() const = 0;
 
-  // Connects and learns the peer's regions. Waits up to `timeout_ms`.
+  // Begins to connect. kJoined of this PeerId comes when the peer has answered, or kLeft if it does
+  // not within `timeout_ms`, is no endpoint of this fabric or has as many peers as it may. Poll
+  // moves it on: two endpoints that connect to each other never wait for each other.
   //   kInvalidArgument  the address cannot be parsed, or is none of this fabric
-  //   kUnavailable      nobody answers there, or no endpoint of this fabric
+  //   kUnavailable      nobody is there; `detail` is the errno
   //   kIo               the errno
   virtual Result<PeerId> Connect(const Address& address, int timeout_ms) = 0;
-  // Ends the connection; its kLeft, and the events before it, come with the next Poll. Also right for
-  // a peer that has left.
+  // Ends the connection; its kLeft, and the events before it, come with the next Poll. Also right
+  // for a peer that has left.
   virtual void Disconnect(PeerId peer) = 0;
   // How many bytes the peer's region has; 0: there is none, or the peer has left.
   virtual uint64_t RegionBytes(PeerId peer, uint32_t region) const = 0;
@@ -134,16 +147,17 @@ class Endpoint {
   // Answers a kRequest of this peer and token. Nothing, if the peer has left meanwhile.
   virtual void Reply(PeerId peer, uint64_t token, std::string_view reply) = 0;
 
-  // Sends what is queued, carries out what has come, and returns what has ended; waits for that up to
-  // `timeout_ms` (0: not at all, -1: for ever). The events and their bytes are valid until the next
-  // call of this endpoint's Poll.
+  // Sends what is queued, carries out what has come, and returns what has ended; waits for that up
+  // to `timeout_ms` (0: not at all, -1: for ever). The events and their bytes are valid until the
+  // next call of this endpoint's Poll.
   virtual std::span<const Event> Poll(int timeout_ms) = 0;
   // Ends a Poll that waits, or the next one.
   virtual void Wake() = 0;
 
   // Disconnects the peer. True once none of its writes can reach this endpoint's regions any more,
-  // late ones (F5) included; until then it is asked again. tcp: at once. mem: when the peer's process
-  // has ended, since nothing less unmaps its memory.
+  // late ones (F5) included; until then it is asked again, with pauses. tcp: at once. mem: when the
+  // peer's endpoint has unmapped the regions, which it does as it learns of the end, or its process
+  // has ended: a process that is stopped or hangs is waited for.
   virtual bool Fence(PeerId peer) = 0;
 };
 
@@ -151,7 +165,7 @@ class Endpoint {
 class Fabric {
  public:
   virtual ~Fabric() = default;
-  //   kInvalidArgument  the address, or a region without memory
+  //   kInvalidArgument  the address, a region without memory, or more than kRegionsMax
   //   kIo               the errno: of listening, say
   virtual Result<std::unique_ptr<Endpoint>> Open(const EndpointOptions& options) = 0;
 };
