@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -24,6 +25,20 @@ bool AdviseKernel(void* begin, size_t bytes, Pages pages) {
   return madvise(begin, bytes, advice) == 0 || errno == EINVAL;
 }
 
+// The lines of a mapping in smaps that count its huge pages: anonymous ones, those of a file of
+// memory, and those that were reserved (hugetlb), shared or not.
+constexpr std::string_view kHugeCounts[] = {
+    "AnonHugePages:", "ShmemPmdMapped:", "Shared_Hugetlb:", "Private_Hugetlb:"};
+
+uint64_t HugeBytesIn(const std::string& line) {
+  for (const std::string_view name : kHugeCounts) {
+    unsigned long kib = 0;
+    if (!line.starts_with(name)) continue;
+    if (std::sscanf(line.c_str() + name.size(), "%lu kB", &kib) == 1) return uint64_t{kib} * 1024;
+  }
+  return 0;
+}
+
 // Parses the line that opens a mapping in smaps: "7f12a000-7f34b000 rw-p ...".
 bool ParseMapping(const std::string& line, uintptr_t* first, uintptr_t* last) {
   unsigned long from = 0;
@@ -36,7 +51,7 @@ bool ParseMapping(const std::string& line, uintptr_t* first, uintptr_t* last) {
 
 }  // namespace
 
-Result<PageRegion> PageRegion::Reserve(size_t bytes, Pages pages) {
+Result<PageRegion> PageRegion::ReserveSpace(size_t bytes) {
   const size_t size = RoundUp(bytes, kHugePageBytes);
   // One huge page more on each side: for the alignment; what is left of the two are the guards.
   const size_t mapping_bytes = size + 2 * kHugePageBytes;
@@ -46,11 +61,29 @@ Result<PageRegion> PageRegion::Reserve(size_t bytes, Pages pages) {
 
   const auto at = reinterpret_cast<uintptr_t>(mapping);
   auto* begin = static_cast<std::byte*>(mapping) + (RoundUp(at + 1, kHugePageBytes) - at);
-  PageRegion region(static_cast<std::byte*>(mapping), mapping_bytes, begin, size);
-  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) {
+  return PageRegion(static_cast<std::byte*>(mapping), mapping_bytes, begin, size);
+}
+
+Result<PageRegion> PageRegion::Reserve(size_t bytes, Pages pages) {
+  auto region = ReserveSpace(bytes);
+  if (!region) return region;
+  if (mprotect(region->begin_, region->size_, PROT_READ | PROT_WRITE) != 0) {
     return Fail(Code::kIo, "making memory writable", errno);
   }
-  if (!AdviseKernel(begin, size, pages)) return Fail(Code::kIo, "choosing the page size", errno);
+  if (!AdviseKernel(region->begin_, region->size_, pages)) {
+    return Fail(Code::kIo, "choosing the page size", errno);
+  }
+  return region;
+}
+
+Result<PageRegion> PageRegion::Map(int file, size_t bytes, bool is_writable) {
+  auto region = ReserveSpace(bytes);
+  if (!region) return region;
+  const int protection = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* const at = mmap(region->begin_, bytes, protection, MAP_SHARED | MAP_FIXED, file, 0);
+  if (at == MAP_FAILED) return Fail(Code::kIo, "mapping shared memory", errno);
+  region->size_ = bytes;
+  region->is_file_ = true;
   return region;
 }
 
@@ -58,13 +91,15 @@ PageRegion::PageRegion(PageRegion&& other) noexcept
     : mapping_(std::exchange(other.mapping_, nullptr)),
       mapping_bytes_(other.mapping_bytes_),
       begin_(other.begin_),
-      size_(other.size_) {}
+      size_(other.size_),
+      is_file_(other.is_file_) {}
 
 PageRegion& PageRegion::operator=(PageRegion&& other) noexcept {
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
   std::swap(begin_, other.begin_);
   std::swap(size_, other.size_);
+  std::swap(is_file_, other.is_file_);
   return *this;
 }
 
@@ -82,7 +117,7 @@ void PageRegion::MakeHuge(size_t offset, size_t bytes) {
 }
 
 void PageRegion::GiveBack(size_t offset, size_t bytes) {
-  SKEP_CHECK(madvise(begin_ + offset, bytes, MADV_DONTNEED) == 0);
+  SKEP_CHECK(madvise(begin_ + offset, bytes, is_file_ ? MADV_REMOVE : MADV_DONTNEED) == 0);
 }
 
 void PageRegion::MakeResident(std::span<std::byte> part) {
@@ -98,11 +133,10 @@ Result<uint64_t> PageRegion::HugeBytes() const {
   for (std::string line; std::getline(smaps, line);) {
     uintptr_t first = 0;
     uintptr_t last = 0;
-    unsigned long kib = 0;
     if (ParseMapping(line, &first, &last)) {
       inside = first >= begin && last <= begin + size_;
-    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %lu kB", &kib) == 1) {
-      bytes += uint64_t{kib} * 1024;
+    } else if (inside) {
+      bytes += HugeBytesIn(line);
     }
   }
   return bytes;

@@ -1,4 +1,4 @@
-// huge_pages.h: anonymous memory on pages of the wanted size, and how much of it is on huge pages.
+// huge_pages.h: memory on pages of the wanted size, and how much of it is on huge pages.
 //
 //   ...  PROT_NONE  | begin()  read and write, 2 MiB aligned  | PROT_NONE ...
 //
@@ -33,6 +33,10 @@ class PageRegion {
   // not an error: HugeBytes() stays 0 there.
   //   kIo  the errno of mmap, mprotect or madvise (ENOMEM: no address space, or over a limit)
   static Result<PageRegion> Reserve(size_t bytes, Pages pages);
+  // The same of `bytes` of a file of memory from its begin on, which others may map too. The caller
+  // knows that the file has as many, and goes on having them.
+  //   kIo  as Reserve
+  static Result<PageRegion> Map(int file, size_t bytes, bool is_writable);
 
   PageRegion(PageRegion&& other) noexcept;
   PageRegion& operator=(PageRegion&& other) noexcept;
@@ -48,9 +52,9 @@ class PageRegion {
   // some hundred microseconds a page, or more.
   void MakeHuge(size_t offset, size_t bytes);
 
-  // Gives the pages of a part of the region back to the system; the part is zero-filled again.
-  // Offset and size are multiples of the machine's page size. Only MakeResident may use the part
-  // meanwhile.
+  // Gives the pages of a part of the region back to the system; the part is zero-filled again, of a
+  // file for all who map it. Offset and size are multiples of the machine's page size. Only
+  // MakeResident may use the part meanwhile.
   void GiveBack(size_t offset, size_t bytes);
 
   // Has the system find and clear now the pages of `part` that are not resident yet. Changes no
@@ -67,6 +71,9 @@ class PageRegion {
   Result<uint64_t> HugeBytes() const;
 
  private:
+  // Address space between guards, in which nothing can be touched yet.
+  static Result<PageRegion> ReserveSpace(size_t bytes);
+
   PageRegion(std::byte* mapping, size_t mapping_bytes, std::byte* begin, size_t size)
       : mapping_(mapping), mapping_bytes_(mapping_bytes), begin_(begin), size_(size) {}
 
@@ -74,6 +81,7 @@ class PageRegion {
   size_t mapping_bytes_;
   std::byte* begin_;
   size_t size_;
+  bool is_file_ = false;
 };
 
 }  // namespace skep
