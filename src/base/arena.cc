@@ -248,6 +248,11 @@ bool Arena::ReturnBlocks(uint64_t kept_max, size_t blocks_max) {
   return blocks > 0;
 }
 
+std::vector<SharedMemory*> Arena::SharedRegions() const {
+  const MutexLock lock(mutex_);
+  return pool_->SharedRegions();
+}
+
 ArenaStatistics Arena::Statistics() const {
   const MutexLock lock(mutex_);
   uint64_t allocated = run_bytes_ + slots_->used_bytes();

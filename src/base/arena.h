@@ -13,7 +13,8 @@
 // system gives less address space than asked for, regions are smaller.
 //
 // Position-independent: an allocation is named by an ArenaAddress, a region number and an offset,
-// so that another process or a device that maps the same bytes elsewhere can follow it.
+// so that another process or a device that maps the same bytes elsewhere can follow it. Regions are
+// private memory, or shared memory (shared_memory.h) where these are to map them.
 //
 // Memory limit: the arena charges its budget for every span it holds. An allocation that needs a
 // span the budget has no room for fails, unless it may exceed (deletes do, so that they always
@@ -38,6 +39,7 @@
 #include "base/huge_pages.h"
 #include "base/memory_budget.h"
 #include "base/mutex.h"
+#include "base/shared_memory.h"
 
 namespace skep {
 
@@ -62,6 +64,8 @@ struct ArenaOptions {
   // allocations use it.
   Prefaulter* prefaulter = nullptr;
   Pages pages = Pages::kHuge;
+  // Whether other processes may map the regions: SharedRegions() are they.
+  bool is_shared = false;
   uint64_t region_bytes = uint64_t{64} << 30;
 };
 
@@ -122,6 +126,11 @@ class Arena {
   std::byte* At(ArenaAddress at) const {
     return bases_[at.region()].load(std::memory_order_relaxed) + at.offset();
   }
+
+  // The memory of every region so far, by its number; empty if the arena is not shared. Each is
+  // valid as long as the arena. What is in them, free slots and spans given back included, is for
+  // whoever maps them to judge.
+  std::vector<SharedMemory*> SharedRegions() const;
 
   ArenaStatistics Statistics() const;
   // Returns how many bytes of the arena are on huge pages now. Reads /proc/self/smaps:

@@ -17,44 +17,13 @@
 
 #include "base/mutex.h"
 #include "base/poison.h"
-#include "base/prefaulter.h"
 #include "base/random.h"
 #include "base/resident_bytes_test.h"
 #include "base/sanitized.h"
+#include "base/test_arena_test.h"
 
 namespace skep {
 namespace {
-
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-using Limit = Arena::Limit;
-
-// An arena with one cache that is flushed at the end.
-struct TestArena {
-  explicit TestArena(uint64_t limit_bytes = 0, uint64_t region_bytes = uint64_t{1} << 30,
-                     bool is_prefaulted = false)
-      : budget(limit_bytes),
-        arena({.budget = &budget,
-               .prefaulter = is_prefaulted ? &prefaulter : nullptr,
-               .region_bytes = region_bytes}) {}
-  ~TestArena() { arena.Flush(cache); }
-
-  ArenaAddress Allocate(size_t bytes, Limit limit = Limit::kObey) {
-    return arena.Allocate(cache, bytes, limit);
-  }
-  void Free(ArenaAddress at, size_t bytes) { arena.Free(cache, at, bytes); }
-  void FlushAndTrim() {
-    arena.Flush(cache);
-    while (arena.Trim()) {
-    }
-  }
-  uint64_t held() const { return arena.Statistics().held_bytes; }
-  uint64_t allocated() const { return arena.Statistics().allocated_bytes; }
-
-  MemoryBudget budget;
-  Arena arena;
-  Arena::Cache cache;
-  Prefaulter prefaulter;  // goes before the arena
-};
 
 struct Allocation {
   ArenaAddress at;
@@ -98,7 +67,7 @@ size_t RandomSize(Random& random) {
 
 // Goal: RoundUp keeps its contract: at least the requested size, of the promised alignment,
 // idempotent, monotone; and it costs no slot: the waste is below the next slot's share.
-TEST(Arena, RoundUp) {
+TEST_P(ArenaTest, RoundUp) {
   size_t last = 0;
   for (size_t bytes = 1; bytes <= 3 * Arena::kSpanBytes; ++bytes) {
     const size_t rounded = Arena::RoundUp(bytes);
@@ -125,10 +94,10 @@ TEST(Arena, RoundUp) {
 }
 
 // Goal: an arena that was never used holds nothing, and gives back at its end what it held.
-TEST(Arena, HoldsNothingAtFirstAndAtLast) {
+TEST_P(ArenaTest, HoldsNothingAtFirstAndAtLast) {
   MemoryBudget budget;
   {
-    Arena arena({.budget = &budget});
+    Arena arena({.budget = &budget, .is_shared = GetParam()});
     EXPECT_EQ(budget.used(), 0u);
     EXPECT_EQ(arena.Verify(), nullptr);
     EXPECT_FALSE(arena.Trim());
@@ -145,11 +114,11 @@ TEST(Arena, HoldsNothingAtFirstAndAtLast) {
 // Goal: allocations overlap nothing, are aligned, and are counted, whatever is allocated and freed.
 // Method: each is filled with its own byte, checked when it is freed; regions of 4 MiB so that
 // there are several; phases that mostly allocate and mostly free.
-TEST(Arena, AgreesWithModel) {
+TEST_P(ArenaTest, AgreesWithModel) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   SeededRandom random(seed);
-  TestArena test(0, 4 * kMiB);
+  TestArena test(GetParam(), 0, 4 * kMiB);
   Arena& arena = test.arena;
   std::vector<Allocation> live;
   uint64_t model_bytes = 0;
@@ -199,9 +168,9 @@ TEST(Arena, AgreesWithModel) {
 }
 
 // Goal: slots of a class pack: a span holds as many as fit.
-TEST(Arena, SlotsPack) {
+TEST_P(ArenaTest, SlotsPack) {
   for (size_t bytes : {64, 960, 1024, 5888, 8192, 21760, 32768}) {
-    TestArena test;
+    TestArena test(GetParam());
     const size_t slots = Arena::kSpanBytes / bytes;
     for (size_t i = 0; i < 3 * slots; ++i) ASSERT_TRUE(test.Allocate(bytes));
     EXPECT_EQ(test.held(), 3 * Arena::kSpanBytes) << bytes;
@@ -214,11 +183,11 @@ TEST(Arena, SlotsPack) {
 // it has just freed.
 // Method: buffers of which a random half goes, and then each of the others, in random order, to a
 // new place.
-TEST(Arena, HolesClose) {
+TEST_P(ArenaTest, HolesClose) {
   constexpr size_t kBytes = 5888;
   constexpr size_t kLive = 2000;
   SeededRandom random(1);
-  TestArena test;
+  TestArena test(GetParam());
   std::vector<ArenaAddress> buffers;
   for (size_t i = 0; i < 2 * kLive; ++i) buffers.push_back(test.Allocate(kBytes));
   while (buffers.size() > kLive) {
@@ -239,8 +208,8 @@ TEST(Arena, HolesClose) {
 }
 
 // Goal: no allocation has the address 0, and memory fills from the beginning.
-TEST(Arena, AddressesBeginLow) {
-  TestArena test;
+TEST_P(ArenaTest, AddressesBeginLow) {
+  TestArena test(GetParam());
   const ArenaAddress first = test.Allocate(Arena::kSlotBytesMax);
   EXPECT_EQ(first.region(), 0u);
   EXPECT_GE(first.offset(), Arena::kSpanBytes);
@@ -248,9 +217,9 @@ TEST(Arena, AddressesBeginLow) {
 }
 
 // Goal: the limit is obeyed to the span, kExceed goes beyond it, and freed spans can be had again.
-TEST(Arena, ObeysTheLimit) {
+TEST_P(ArenaTest, ObeysTheLimit) {
   constexpr uint64_t kSpans = 10;
-  TestArena test(kSpans * Arena::kSpanBytes + Arena::kSpanBytes - 1);
+  TestArena test(GetParam(), kSpans * Arena::kSpanBytes + Arena::kSpanBytes - 1);
   std::vector<ArenaAddress> slots;
   while (const ArenaAddress at = test.Allocate(8192)) slots.push_back(at);
   EXPECT_EQ(slots.size(), kSpans * 8);
@@ -275,8 +244,8 @@ TEST(Arena, ObeysTheLimit) {
 
 // Goal: spans that are only kept do not stand in the way of a run at the limit.
 // Method: at the limit, free two spans that are not neighbours: both are kept and no run of two.
-TEST(Arena, GivesKeptSpansBackForARun) {
-  TestArena test(8 * Arena::kSpanBytes);
+TEST_P(ArenaTest, GivesKeptSpansBackForARun) {
+  TestArena test(GetParam(), 8 * Arena::kSpanBytes);
   std::vector<ArenaAddress> spans;
   while (const ArenaAddress at = test.Allocate(Arena::kSpanBytes)) spans.push_back(at);
   ASSERT_EQ(spans.size(), 8u);
@@ -291,8 +260,8 @@ TEST(Arena, GivesKeptSpansBackForARun) {
 }
 
 // Goal: runs up to the largest value, in regions that would be too small for them.
-TEST(Arena, LargeRuns) {
-  TestArena test(0, 4 * kMiB);
+TEST_P(ArenaTest, LargeRuns) {
+  TestArena test(GetParam(), 0, 4 * kMiB);
   std::vector<Allocation> live;
   for (size_t bytes : {Arena::kSlotBytesMax + 1, size_t{Arena::kSpanBytes + 1}, size_t{3 * kMiB},
                        size_t{5 * kMiB}, size_t{64 * kMiB + 8}}) {
@@ -311,13 +280,13 @@ TEST(Arena, LargeRuns) {
 
 // Goal: after a random 95 % of a tree's nodes are gone, most of their memory is, and new nodes take
 // the gaps; after all are gone, everything is, resident memory too.
-TEST(Arena, MemoryComesBack) {
+TEST_P(ArenaTest, MemoryComesBack) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   SeededRandom random(seed);
   constexpr size_t kBytes = 5500;
   constexpr size_t kCount = 16000;
-  TestArena test;
+  TestArena test(GetParam());
   test.Free(test.Allocate(kBytes), kBytes);  // so that its tables are there
   test.FlushAndTrim();
   EXPECT_EQ(test.held(), 0u);
@@ -362,8 +331,8 @@ TEST(Arena, MemoryComesBack) {
 
 // Goal: an arena keeps few free spans: without being asked a block's or 1/12 of what it holds,
 // after Trim two or 1/12, and none if hardly any span is used.
-TEST(Arena, KeepsFewFreeSpans) {
-  TestArena test;
+TEST_P(ArenaTest, KeepsFewFreeSpans) {
+  TestArena test(GetParam());
   std::vector<ArenaAddress> spans;
   for (int i = 0; i < 2000; ++i) spans.push_back(test.Allocate(Arena::kSpanBytes));
   const auto kept = [&] { return test.held() / Arena::kSpanBytes - spans.size(); };
@@ -389,8 +358,8 @@ TEST(Arena, KeepsFewFreeSpans) {
 // Goal: an arena with a prefaulter keeps a little of what it will need next, charged and resident
 // before it is touched: nothing below 96 MiB, up to 10 MiB; it takes that first, Trim leaves it,
 // and where the budget has no room there is none.
-TEST(Arena, KeepsTheNextBlocksAhead) {
-  TestArena test(0, uint64_t{1} << 30, true);
+TEST_P(ArenaTest, KeepsTheNextBlocksAhead) {
+  TestArena test(GetParam(), 0, uint64_t{1} << 30, true);
   std::vector<ArenaAddress> spans;
   const auto grow = [&](uint64_t bytes) {
     while (spans.size() * Arena::kSpanBytes < bytes) {
@@ -431,8 +400,8 @@ TEST(Arena, KeepsTheNextBlocksAhead) {
 }
 
 // Goal: spans that are free for a moment do not send back those kept ahead, to be asked for again.
-TEST(Arena, WhatIsKeptAheadStays) {
-  TestArena test(0, uint64_t{1} << 30, true);
+TEST_P(ArenaTest, WhatIsKeptAheadStays) {
+  TestArena test(GetParam(), 0, uint64_t{1} << 30, true);
   for (uint64_t bytes = 46 * kMiB; bytes < 240 * kMiB; bytes += kMiB) {
     while (test.allocated() < bytes) test.Allocate(Arena::kSpanBytes);
     const ArenaAddress value = test.Allocate(2 * kMiB + 100);
@@ -449,7 +418,7 @@ TEST(Arena, WhatIsKeptAheadStays) {
 // it is full: what the kernel holds is what is charged.
 // Method: two blocks past the first one; free every other span of them, and fill them again.
 // Which pages a block may have is in /proc/self/smaps: "nh" of VmFlags is MADV_NOHUGEPAGE.
-TEST(Arena, BlocksPartlyGivenBackArePlain) {
+TEST_P(ArenaTest, BlocksPartlyGivenBackArePlain) {
   const auto may_be_huge = [](const std::byte* at) {
     std::ifstream smaps("/proc/self/smaps");
     bool inside = false;
@@ -468,8 +437,12 @@ TEST(Arena, BlocksPartlyGivenBackArePlain) {
   if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0) {
     GTEST_SKIP() << "a kernel without huge pages";
   }
+  if (GetParam() &&
+      SharedMemory::Create(1, SharedPages::kTransparent)->pages() == SharedPages::kPlain) {
+    GTEST_SKIP() << "the kernel has only plain pages for shared memory";
+  }
   constexpr size_t kBlock = 32;
-  TestArena test;
+  TestArena test(GetParam());
   std::vector<ArenaAddress> spans;
   for (size_t i = 0; i < 3 * kBlock - 1; ++i) {  // span 0 is never handed out
     spans.push_back(test.Allocate(Arena::kSpanBytes));
@@ -503,8 +476,8 @@ TEST(Arena, BlocksPartlyGivenBackArePlain) {
 }
 
 // Goal: the n-th allocation fails, of either limit and kind, and no other one does.
-TEST(Arena, FailAt) {
-  TestArena test;
+TEST_P(ArenaTest, FailAt) {
+  TestArena test(GetParam());
   for (uint64_t n = 1; n <= 20; ++n) {
     test.arena.FailAt(n);
     for (uint64_t i = 1; i <= 40; ++i) {
@@ -521,8 +494,8 @@ TEST(Arena, FailAt) {
 
 // Goal: where the system gives no more address space, deletes still get spans.
 // Method: forbid the process to grow. The region has 1023 spans for use; four are the reserve.
-TEST(Arena, ReserveWhenTheSystemRefuses) {
-  TestArena test(0, 64 * kMiB);
+TEST_P(ArenaTest, ReserveWhenTheSystemRefuses) {
+  TestArena test(GetParam(), 0, 64 * kMiB);
   ASSERT_TRUE(test.Allocate(Arena::kSpanBytes));
   std::ifstream statm("/proc/self/statm");
   uint64_t pages = 0;
@@ -544,8 +517,8 @@ TEST(Arena, ReserveWhenTheSystemRefuses) {
 }
 
 // Goal: a region that cannot be had is tried smaller.
-TEST(Arena, TakesSmallerRegions) {
-  TestArena test(0, uint64_t{1} << 40);
+TEST_P(ArenaTest, TakesSmallerRegions) {
+  TestArena test(GetParam(), 0, uint64_t{1} << 40);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   std::ifstream statm("/proc/self/statm");
@@ -562,13 +535,13 @@ TEST(Arena, TakesSmallerRegions) {
 // Goal: what one thread allocates another may free, at any time.
 // Method: threads that hand each other allocations through a shared pool, check them and free them;
 // another one trims and reads statistics. ThreadSanitizer and the patterns find what is wrong.
-TEST(Arena, Threads) {
+TEST_P(ArenaTest, Threads) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   constexpr int kThreads = 3;
   constexpr int kSteps = 10000;
   MemoryBudget budget;
-  Arena arena({.budget = &budget, .region_bytes = 8 * kMiB});
+  Arena arena({.budget = &budget, .is_shared = GetParam(), .region_bytes = 8 * kMiB});
   Mutex mutex;
   std::vector<Allocation> pool;
   std::atomic<bool> done = false;
@@ -626,12 +599,12 @@ TEST(Arena, Threads) {
 // Goal: no span is handed out while its pages are on their way back to the system, to be zeroed.
 // Method: threads take and free more spans than are kept, and look at every page of theirs before
 // they free it.
-TEST(Arena, ThreadsWhileSpansGoBack) {
+TEST_P(ArenaTest, ThreadsWhileSpansGoBack) {
   constexpr uint8_t kThreads = 2;
   constexpr int kWaves = 4000;
   constexpr size_t kPageBytes = 4096;
   MemoryBudget budget;
-  Arena arena({.budget = &budget, .region_bytes = 64 * kMiB});
+  Arena arena({.budget = &budget, .is_shared = GetParam(), .region_bytes = 64 * kMiB});
   std::atomic<uint64_t> broken = 0;
 
   const auto work = [&](uint8_t pattern) {
@@ -669,10 +642,31 @@ TEST(Arena, ThreadsWhileSpansGoBack) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
+// Goal: another process sees in the regions that a shared arena tells of what is in its slots, at
+// the offsets of their addresses; a private arena tells of none.
+TEST_P(ArenaTest, SharedRegionsAreWhereItsAddressesAre) {
+  TestArena test(GetParam(), 0, 64 * kMiB);
+  EXPECT_TRUE(test.arena.SharedRegions().empty());
+  std::vector<Allocation> live;
+  for (int i = 0; i < 3; ++i) {
+    live.push_back({.at = test.Allocate(63 * kMiB), .bytes = 64, .pattern = uint8_t(i + 1)});
+    Fill(test.arena, live.back());
+  }
+  const auto regions = test.arena.SharedRegions();
+  ASSERT_EQ(regions.size(), GetParam() ? live.back().at.region() + size_t{1} : 0);
+  for (const Allocation& allocation : live) {
+    if (regions.empty()) break;
+    const FileDescriptor file(dup(regions[allocation.at.region()]->fd()));
+    uint8_t first = 0;
+    ASSERT_EQ(pread(file.get(), &first, 1, static_cast<off_t>(allocation.at.offset())), 1);
+    EXPECT_EQ(first, allocation.pattern);
+  }
+}
+
 // Goal: freed memory is poisoned, memory handed out is not.
-TEST(Arena, PoisonsWhatIsFree) {
+TEST_P(ArenaTest, PoisonsWhatIsFree) {
   if (!kPoisons) GTEST_SKIP() << "only with AddressSanitizer";
-  TestArena test;
+  TestArena test(GetParam());
   for (size_t bytes : {size_t{100}, size_t{8192}, 2 * Arena::kSpanBytes}) {
     const ArenaAddress at = test.Allocate(bytes);
     const std::byte* begin = test.arena.At(at);
@@ -687,12 +681,10 @@ TEST(Arena, PoisonsWhatIsFree) {
   }
 }
 
-using ArenaDeathTest = ::testing::Test;
-
 // Goal: errors of the arena's user stop the process.
-TEST(ArenaDeathTest, DoubleFreeAndWrongSize) {
+TEST_P(ArenaDeathTest, DoubleFreeAndWrongSize) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  TestArena test;
+  TestArena test(GetParam());
   const ArenaAddress slot = test.Allocate(100);
   const ArenaAddress run = test.Allocate(kMiB);
   EXPECT_DEATH(
@@ -716,6 +708,9 @@ TEST(ArenaDeathTest, DoubleFreeAndWrongSize) {
       },
       "");
 }
+
+INSTANTIATE_TEST_SUITE_P(Memory, ArenaTest, testing::Bool(), NameOfMemory);
+INSTANTIATE_TEST_SUITE_P(Memory, ArenaDeathTest, testing::Bool(), NameOfMemory);
 
 }  // namespace
 }  // namespace skep

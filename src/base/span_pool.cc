@@ -27,6 +27,7 @@ constexpr uint64_t kUsedAtRest = 4;
 SpanPool::SpanPool(const ArenaOptions& options, std::span<std::atomic<std::byte*>> bases)
     : budget_(*options.budget),
       pages_(options.pages),
+      is_shared_(options.is_shared),
       bases_(bases),
       region_bytes_min_(std::min(options.region_bytes, kRegionBytesMin)),
       region_bytes_(std::min(options.region_bytes, kRegionBytesMax)) {}
@@ -78,10 +79,10 @@ bool SpanPool::AddRegion(uint32_t count) {
   const uint64_t needed = (count + 1 + kReserveSpans) * Arena::kSpanBytes;
   const uint64_t bytes_min = std::max(region_bytes_min_, needed);
   uint64_t bytes = std::max(region_bytes_, needed);
-  auto region = SpanRegion::Reserve(bytes, pages_);
+  auto region = SpanRegion::Reserve(bytes, pages_, is_shared_);
   while (!region && bytes > bytes_min) {
     bytes = std::max(bytes / 2, bytes_min);
-    region = SpanRegion::Reserve(bytes, pages_);
+    region = SpanRegion::Reserve(bytes, pages_, is_shared_);
     region_bytes_ = bytes;
   }
   if (!region) return false;
@@ -150,6 +151,14 @@ std::vector<const SpanRegion*> SpanPool::regions() const {
   std::vector<const SpanRegion*> regions;
   for (const auto& region : regions_) regions.push_back(region.get());
   return regions;
+}
+
+std::vector<SharedMemory*> SpanPool::SharedRegions() const {
+  std::vector<SharedMemory*> shared;
+  for (const auto& region : regions_) {
+    if (region->shared() != nullptr) shared.push_back(region->shared());
+  }
+  return shared;
 }
 
 const char* SpanPool::Verify() const {

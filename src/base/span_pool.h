@@ -99,6 +99,8 @@ class SpanPool {
   uint64_t charged_spans() const { return charged_spans_; }
   uint64_t kept_spans() const { return kept_spans_; }
   std::vector<const SpanRegion*> regions() const;
+  // Empty if they are not shared.
+  std::vector<SharedMemory*> SharedRegions() const;
   const char* Verify() const;
 
  private:
@@ -108,6 +110,7 @@ class SpanPool {
 
   MemoryBudget& budget_;
   const Pages pages_;
+  const bool is_shared_;
   const std::span<std::atomic<std::byte*>> bases_;
   const uint64_t region_bytes_min_;
   uint64_t region_bytes_;  // size of the next region

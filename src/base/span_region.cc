@@ -36,17 +36,26 @@ uint32_t BeginsOf(uint32_t bits, uint32_t count) {
 
 }  // namespace
 
-Result<std::unique_ptr<SpanRegion>> SpanRegion::Reserve(size_t bytes, Pages pages) {
-  const size_t blocks = (bytes + kBlockBytes - 1) / kBlockBytes;
-  auto memory = PageRegion::Reserve(blocks * kBlockBytes, pages);
-  if (!memory) return Fail(memory.error());
-  auto tables = PageRegion::Reserve(TableBytes(blocks), Pages::kPlain);
-  if (!tables) return Fail(tables.error());
-  return std::unique_ptr<SpanRegion>(new SpanRegion(std::move(*memory), std::move(*tables), pages));
+Result<SpanRegion::Held> SpanRegion::Hold(size_t bytes, Pages pages, bool is_shared) {
+  if (!is_shared) return PageRegion::Reserve(bytes, pages);
+  return SharedMemory::Create(
+      bytes, pages == Pages::kHuge ? SharedPages::kTransparent : SharedPages::kPlain);
 }
 
-SpanRegion::SpanRegion(PageRegion memory, PageRegion tables, Pages pages)
-    : memory_(std::move(memory)),
+Result<std::unique_ptr<SpanRegion>> SpanRegion::Reserve(size_t bytes, Pages pages, bool is_shared) {
+  const size_t blocks = (bytes + kBlockBytes - 1) / kBlockBytes;
+  auto held = Hold(blocks * kBlockBytes, pages, is_shared);
+  if (!held) return Fail(held.error());
+  const auto* const shared = std::get_if<SharedMemory>(&*held);
+  if (shared != nullptr && shared->pages() == SharedPages::kPlain) pages = Pages::kPlain;
+  auto tables = PageRegion::Reserve(TableBytes(blocks), Pages::kPlain);
+  if (!tables) return Fail(tables.error());
+  return std::unique_ptr<SpanRegion>(new SpanRegion(std::move(*held), std::move(*tables), pages));
+}
+
+SpanRegion::SpanRegion(Held held, PageRegion tables, Pages pages)
+    : held_(std::move(held)),
+      memory_(shared() == nullptr ? std::get<PageRegion>(held_) : shared()->memory()),
       tables_(std::move(tables)),
       pages_(pages),
       block_count_(static_cast<uint32_t>(memory_.size() / kBlockBytes)),

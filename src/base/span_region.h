@@ -32,8 +32,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include "base/huge_pages.h"
+#include "base/shared_memory.h"
 #include "base/size_classes.h"
 
 namespace skep {
@@ -73,8 +75,9 @@ class SpanRegion {
   };
 
   // Reserves at least `bytes` of address space, in whole blocks.
-  //   kIo  as PageRegion::Reserve
-  static Result<std::unique_ptr<SpanRegion>> Reserve(size_t bytes, Pages pages);
+  //   kIo  as PageRegion::Reserve, or SharedMemory::Create
+  static Result<std::unique_ptr<SpanRegion>> Reserve(size_t bytes, Pages pages,
+                                                     bool is_shared = false);
   ~SpanRegion();
 
   // Puts plain pages under the first block until it is full, so that a region that is hardly used
@@ -82,6 +85,8 @@ class SpanRegion {
   void MakeFirstBlockPlain();
 
   std::byte* begin() const { return memory_.begin(); }
+  // Null if it is private.
+  SharedMemory* shared() { return std::get_if<SharedMemory>(&held_); }
   uint32_t span_count() const { return block_count_ * kBlockSpans; }
   // Returns the first span from which on no span was ever used.
   uint32_t touched_end() const { return touched_end_; }
@@ -121,7 +126,11 @@ class SpanRegion {
   const char* Verify() const;
 
  private:
-  SpanRegion(PageRegion memory, PageRegion tables, Pages pages);
+  using Held = std::variant<PageRegion, SharedMemory>;
+
+  static Result<Held> Hold(size_t bytes, Pages pages, bool is_shared);
+
+  SpanRegion(Held held, PageRegion tables, Pages pages);
 
   void Advise(uint32_t block, Pages pages) {
     memory_.Advise(block * kBlockBytes, kBlockBytes, pages);
@@ -132,7 +141,8 @@ class SpanRegion {
   template <typename Function>
   static void ForEachBlock(uint32_t first, uint32_t count, Function function);
 
-  PageRegion memory_;
+  Held held_;
+  PageRegion& memory_;  // of what is held
   PageRegion tables_;
   const Pages pages_;
   const uint32_t block_count_;
