@@ -62,9 +62,9 @@ using PeerId = uint32_t;
 struct Operation {
   enum class Kind : uint8_t { kRead, kWrite };
   Kind kind = Kind::kRead;
-  uint32_t region = 0;   // the index in the target's EndpointOptions::regions
-  uint64_t offset = 0;   // a multiple of 8
-  uint32_t bytes = 0;    // a multiple of 8, not 0
+  uint32_t region = 0;    // the index in the target's EndpointOptions::regions
+  uint64_t offset = 0;    // a multiple of 8
+  uint32_t bytes = 0;     // a multiple of 8, not 0
   void* local = nullptr;  // aligned to 8 bytes; its bytes stay until kDone
 };
 
