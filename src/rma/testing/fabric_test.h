@@ -48,6 +48,7 @@ class Node {
     return count;
   }
 
+  bool is_stopped = false;  // nobody polls it
   std::deque<Told> told;
   std::function<void(const Told&)> on_event;
 
@@ -92,7 +93,9 @@ class FabricTest : public testing::TestWithParam<FabricBackend> {
   // Polls everybody once, and lets time pass if nobody had anything to do.
   void Turn() {
     bool is_busy = false;
-    for (size_t i = 0; i < nodes_.size(); ++i) is_busy = nodes_[i]->Poll() || is_busy;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!nodes_[i]->is_stopped) is_busy = nodes_[i]->Poll() || is_busy;
+    }
     if (!is_busy) world_->PassTime();
   }
   bool Await(const std::function<bool()>& done) {

@@ -36,5 +36,7 @@ inline void PrintTo(const FabricBackend& backend, std::ostream* to) { *to << bac
 
 // All there are: mem, tcp over sockets, tcp over a simulated network.
 std::vector<FabricBackend> AllBackends();
+// Those whose endpoints listen on sockets.
+std::vector<FabricBackend> SocketBackends();
 
 }  // namespace skep::rma
