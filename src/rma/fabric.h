@@ -29,7 +29,7 @@
 //
 // Backends. mem (mem_fabric.h): regions are mapped, one-sided operations are copies by the CPU of
 // the caller, messages go over a unix socket. tcp (tcp_fabric.h): everything is messages of many
-// operations, which the target carries out in its Poll. sim (sim_fabric.h): a simulated network
+// operations, which the target carries out in its Poll. sim: a simulated network
 // card. Which one is used is asked for by name; none stands in for another.
 #pragma once
 

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <utility>
@@ -90,6 +91,14 @@ class MemFabricTest : public FabricTest {
     return static_cast<size_t>(std::distance(begin(all), end(all)));
   }
 
+  // Of shared memory, in this process.
+  static int Mappings() {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.contains("/memfd:skep") ? 1 : 0;
+    return count;
+  }
+
   std::unique_ptr<SharedMemory> memory_ = NewMemory();
   Node* target_ = nullptr;
 };
@@ -151,6 +160,7 @@ TEST_P(MemFabricTest, PeerOfThisProcess) {
   for (const bool is_destroyed : {false, true}) {
     Node* const caller = Open({});
     const PeerId peer = Connect(caller, target_).second;
+    EXPECT_EQ(Mappings(), 2);
     EXPECT_FALSE((*target_)->Fence(peer));
     EXPECT_FALSE((*target_)->Fence(peer));
     if (is_destroyed) {
@@ -159,6 +169,7 @@ TEST_P(MemFabricTest, PeerOfThisProcess) {
       Take(caller, Kind::kLeft);
     }
     EXPECT_TRUE((*target_)->Fence(peer));
+    EXPECT_EQ(Mappings(), 1);
     EXPECT_TRUE((*target_)->Fence(peer));
     Take(target_, Kind::kLeft);
   }

@@ -155,6 +155,8 @@ TEST_P(StreamEndpointTest, PartOfAMessage) {
   {
     RawPeer peer = Join();
     peer.Say(std::string_view("\x64\0\0\0\x03\0\0\0\x01\0\0\0\0\0\0\0half", 20));
+    (*target_)->Wake();
+    EXPECT_FALSE(target_->Poll(-1)) << "woken, although something was ready that made no event";
     for (int i = 0; i < 20; ++i) Turn();
     ExpectUnharmed();
   }

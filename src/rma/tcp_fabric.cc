@@ -40,8 +40,8 @@ class TcpEndpoint final : public StreamEndpoint {
   struct PendingPost {
     uint64_t token = 0;
     std::vector<Operation> operations;
-    size_t sent_bytes = 0;
-    size_t read_bytes = 0;
+    size_t sent_bytes = 0;    // the body of its message
+    size_t answer_bytes = 0;  // the message that comes back
   };
 
   struct TcpPeer final : Peer {
@@ -49,7 +49,7 @@ class TcpEndpoint final : public StreamEndpoint {
 
     std::deque<PendingPost> posts;  // the first sent_posts of them are with the target
     size_t sent_posts = 0;
-    size_t read_bytes = 0;  // that these will bring
+    size_t answer_bytes = 0;  // that these will bring
     uint64_t last_post = 0;
     uint64_t last_posted = 0;
   };
@@ -106,18 +106,19 @@ void TcpEndpoint::Post(PeerId id, uint64_t token, std::span<const Operation> ope
   auto* const peer = static_cast<TcpPeer*>(FindJoined(id));
   const Status status = Check(peer, operations);
   if (!status.ok() || operations.empty()) return AddDone(id, token, status);
-  peer->posts.push_back({.token = token,
-                         .operations = {operations.begin(), operations.end()},
-                         .sent_bytes = EncodedPostBytes(operations),
-                         .read_bytes = BytesOf(operations, Kind::kRead)});
+  peer->posts.push_back(
+      {.token = token,
+       .operations = {operations.begin(), operations.end()},
+       .sent_bytes = EncodedPostBytes(operations),
+       .answer_bytes = MessageStream::kHeaderBytes + BytesOf(operations, Kind::kRead)});
   QueueToSend(*peer);
 }
 
 bool TcpEndpoint::HasRoomFor(const TcpPeer& peer, const PendingPost& post) const {
   const size_t unsent = peer.messages.unsent_bytes();
   if (unsent > 0 && unsent + post.sent_bytes > options().unsent_bytes_max / 2) return false;
-  return peer.read_bytes == 0 ||
-         peer.read_bytes + post.read_bytes <= peer.hello.unsent_bytes_max / 2;
+  return peer.answer_bytes == 0 ||
+         peer.answer_bytes + post.answer_bytes <= peer.hello.unsent_bytes_max / 2;
 }
 
 void TcpEndpoint::AddWaiting(Peer& to) {
@@ -128,7 +129,7 @@ void TcpEndpoint::AddWaiting(Peer& to) {
     char* const body =
         peer.messages.Add({.kind = MessageKind::kPost, .token = ++peer.last_post}, post.sent_bytes);
     EncodePost(post.operations, body);
-    peer.read_bytes += post.read_bytes;
+    peer.answer_bytes += post.answer_bytes;
     ++peer.sent_posts;
   }
 }
@@ -162,7 +163,7 @@ Status TcpEndpoint::CarryOut(Peer& peer, const Message& post) {
 Status TcpEndpoint::Finish(TcpPeer& peer, const Message& posted) {
   if (peer.sent_posts == 0 || posted.token != ++peer.last_posted) return NoMessage();
   const PendingPost& post = peer.posts.front();
-  if (posted.body.size() != post.read_bytes) return NoMessage();
+  if (MessageStream::kHeaderBytes + posted.body.size() != post.answer_bytes) return NoMessage();
   const char* from = posted.body.data();
   for (const Operation& operation : post.operations) {
     if (operation.kind == Kind::kWrite) continue;
@@ -170,7 +171,7 @@ Status TcpEndpoint::Finish(TcpPeer& peer, const Message& posted) {
     from += operation.bytes;
   }
   AddDone(peer.id, post.token, {});
-  peer.read_bytes -= post.read_bytes;
+  peer.answer_bytes -= post.answer_bytes;
   --peer.sent_posts;
   peer.posts.pop_front();
   if (peer.sent_posts < peer.posts.size()) QueueToSend(peer);
