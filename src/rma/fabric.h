@@ -48,7 +48,7 @@
 namespace skep::rma {
 
 struct Capabilities {
-  std::string_view name;               // "mem", "tcp", "sim"
+  std::string_view name;               // "mem", "tcp"
   bool one_sided = false;              // no code of the target runs for reads and writes
   bool delivery_complete = true;       // F3
   bool coherent = true;                // reads are of memory, not of copies that may be older

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rma/word_copy.h"
-
 namespace skep::rma {
 namespace {
 
@@ -25,15 +23,6 @@ struct EncodedRegion {
 static_assert(sizeof(HelloHeader) + kRegionsMax * sizeof(EncodedRegion) == kHelloBytesMax);
 
 }  // namespace
-
-bool Allow(std::span<const RegionExtent> regions, const Operation& operation) {
-  if (operation.region >= regions.size()) return false;
-  const RegionExtent& region = regions[operation.region];
-  const bool is_write = operation.kind == Operation::Kind::kWrite;
-  if (is_write && region.access != Access::kReadWrite) return false;
-  if (operation.bytes == 0 || (operation.bytes | operation.offset) % kWordBytes != 0) return false;
-  return operation.bytes <= region.bytes && operation.offset <= region.bytes - operation.bytes;
-}
 
 std::string EncodeHello(const Hello& hello) {
   HelloHeader header = {.magic = {},

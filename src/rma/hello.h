@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "rma/fabric.h"
+#include "rma/word_copy.h"
 
 namespace skep::rma {
 
@@ -32,7 +33,14 @@ struct RegionExtent {
 };
 
 // Whether the regions have the bytes, in whole words, and let them be read or written.
-bool Allow(std::span<const RegionExtent> regions, const Operation& operation);
+inline bool Allow(std::span<const RegionExtent> regions, const Operation& operation) {
+  if (operation.region >= regions.size()) return false;
+  const RegionExtent& region = regions[operation.region];
+  const bool is_write = operation.kind == Operation::Kind::kWrite;
+  if (is_write && region.access != Access::kReadWrite) return false;
+  if (operation.bytes == 0 || (operation.bytes | operation.offset) % kWordBytes != 0) return false;
+  return operation.bytes <= region.bytes && operation.offset <= region.bytes - operation.bytes;
+}
 
 struct Hello {
   FabricKind fabric = FabricKind::kMem;

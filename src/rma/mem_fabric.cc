@@ -1,6 +1,7 @@
 #include "rma/mem_fabric.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -46,7 +47,8 @@ class MemEndpoint final : public StreamEndpoint {
         : Peer(std::move(owned), *passing), descriptors(std::move(passing)) {}
 
     std::unique_ptr<DescriptorStream> descriptors;
-    std::vector<SharedMemory> mapped;  // by region; goes before the stream, as E1 of a fence needs
+    std::vector<SharedMemory> mapped;  // by region; gone before the stream is, for a fence's E1
+    std::vector<std::byte*> begins;    // of these
     std::optional<PeerProcess> process;
   };
 
@@ -58,8 +60,9 @@ class MemEndpoint final : public StreamEndpoint {
   void EndOperations(Peer& peer) override;
   void Leave(Peer& peer) override;
 
-  static Status Check(const MemPeer* peer, std::span<const Operation> operations);
-  static void Copy(const MemPeer& peer, std::span<const Operation> operations);
+  static std::byte* Find(const MemPeer& peer, const Operation& operation);
+  static void Copy(const Operation& operation, std::byte* at);
+  static Status CarryOut(const MemPeer& peer, std::span<const Operation> operations);
   bool MayBeWritten() const;
 
   const Capabilities capabilities_ = {.name = "mem",
@@ -112,47 +115,52 @@ Status MemEndpoint::Join(Peer& joining) {
       return Status(Code::kCorrupt, "the peer sent a region that is not as it says");
     }
     peer.mapped.push_back(std::move(*memory));
+    peer.begins.push_back(peer.mapped.back().begin());
   }
   peer.process.emplace(static_cast<SocketStream&>(*peer.stream));
   return {};
 }
 
-Status MemEndpoint::Check(const MemPeer* peer, std::span<const Operation> operations) {
-  if (peer == nullptr) return Gone();
+// Where the operation's bytes are, or null if the peer does not allow it.
+std::byte* MemEndpoint::Find(const MemPeer& peer, const Operation& operation) {
+  if (!Allow(peer.hello.regions, operation)) return nullptr;
+  return peer.begins[operation.region] + operation.offset;
+}
+
+void MemEndpoint::Copy(const Operation& operation, std::byte* at) {
+  if (operation.kind == Operation::Kind::kRead) {
+    ReadWords(at, operation.local, operation.bytes);
+  } else {
+    WriteWords(operation.local, at, operation.bytes);
+  }
+}
+
+// Lines are asked for one right after the other, without the checks between them: so more misses
+// are under way at once (prefetch.h).
+Status MemEndpoint::CarryOut(const MemPeer& peer, std::span<const Operation> operations) {
   if (operations.size() > kOperationsMax) {
     return Status(Code::kTooLarge, "a Post has too many operations", kOperationsMax);
   }
-  for (const Operation& operation : operations) {
-    if (Allow(peer->hello.regions, operation)) continue;
-    return Status(Code::kInvalidArgument, "an operation is not within the peer's regions");
+  std::array<std::byte*, kAhead> at;
+  while (!operations.empty()) {
+    const auto some = operations.first(std::min(kAhead, operations.size()));
+    for (size_t i = 0; i < some.size(); ++i) {
+      at[i] = Find(peer, some[i]);
+      if (at[i] != nullptr) continue;
+      return Status(Code::kInvalidArgument, "an operation is not within the peer's regions");
+    }
+    for (size_t i = 0; i < some.size(); ++i) {
+      FetchLines(at[i], at[i] + std::min(some[i].bytes, kBytesAhead));
+    }
+    for (size_t i = 0; i < some.size(); ++i) Copy(some[i], at[i]);
+    operations = operations.subspan(some.size());
   }
   return {};
 }
 
-void MemEndpoint::Copy(const MemPeer& peer, std::span<const Operation> operations) {
-  const auto at = [&](const Operation& operation) {
-    return peer.mapped[operation.region].begin() + operation.offset;
-  };
-  while (!operations.empty()) {
-    const auto some = operations.first(std::min(kAhead, operations.size()));
-    for (const Operation& operation : some) {
-      FetchLines(at(operation), at(operation) + std::min(operation.bytes, kBytesAhead));
-    }
-    for (const Operation& operation : some) {
-      if (operation.kind == Operation::Kind::kRead) {
-        ReadWords(at(operation), operation.local, operation.bytes);
-      } else {
-        WriteWords(operation.local, at(operation), operation.bytes);
-      }
-    }
-    operations = operations.subspan(some.size());
-  }
-}
-
 void MemEndpoint::Post(PeerId id, uint64_t token, std::span<const Operation> operations) {
   const auto* const peer = static_cast<const MemPeer*>(FindJoined(id));
-  const Status status = Check(peer, operations);
-  if (status.ok()) Copy(*peer, operations);
+  const Status status = peer == nullptr ? Gone() : CarryOut(*peer, operations);
   AddEvent({.kind = Event::Kind::kDone, .peer = id, .token = token, .status = status});
 }
 
