@@ -49,6 +49,8 @@ void IndexServer::SetMap(const PoolMap& map) {
   const bool is_hash = map.hash_server == options_.id;
   const bool is_sorted = map.sorted_server == options_.id;
   if (!is_hash && !is_sorted) return Retire();
+  // The roles of a later epoch need a state that this server has not.
+  if (context_ == nullptr && map.epoch != 1) return;
   if (context_ == nullptr) Begin(map);
   context_->map = map;
   const bool is_solo = is_hash && map.sorted_server == 0;

@@ -87,9 +87,9 @@ class IndexStateTest : public testing::TestWithParam<std::pair<bool, bool>> {
 INSTANTIATE_TEST_SUITE_P(Indexes, IndexStateTest,
                          testing::Values(std::pair(true, false), std::pair(false, true),
                                          std::pair(true, true)),
-                         [](const auto& info) {
-                           return std::string(info.param.first ? "Hash" : "") +
-                                  (info.param.second ? "Tree" : "");
+                         [](const auto& indexes) {
+                           return std::string(indexes.param.first ? "Hash" : "") +
+                                  (indexes.param.second ? "Tree" : "");
                          });
 
 TEST_P(IndexStateTest, ConditionsAreJudgedByTheStateThatIs) {
@@ -106,8 +106,9 @@ TEST_P(IndexStateTest, ConditionsAreJudgedByTheStateThatIs) {
   const LogEntry erase = {.kind = Kind::kDelete, .client = 1, .sequence = 6, .key = "key"};
   EXPECT_EQ(subject_.Apply({erase}).before, b);
   EXPECT_EQ(subject_.state.Find("key"), Slot());
-  EXPECT_EQ(subject_.Apply({{.kind = Kind::kDelete, .client = 1, .sequence = 7, .key = "key"}}).kind,
-            Verdict::kNotMet);
+  EXPECT_EQ(
+      subject_.Apply({{.kind = Kind::kDelete, .client = 1, .sequence = 7, .key = "key"}}).kind,
+      Verdict::kNotMet);
 }
 
 // H4: an operation that is sent again, in the same batch or a later one, is done once.
@@ -132,8 +133,8 @@ TEST_P(IndexStateTest, OlderThanTheWindowIsUnknown) {
   EXPECT_EQ(subject_.Apply({Put("key", 0, SlotAt("key", 0, 1))}).kind, Verdict::kUnknown);
 }
 
-// H11, on the index's side: a client that has ended commits nothing more, and nobody commits an item
-// of a chunk that is not the client's.
+// H11, on the index's side: a client that has ended commits nothing more, and nobody commits an
+// item of a chunk that is not the client's.
 TEST_P(IndexStateTest, OnlyAChunksClientCommits) {
   EXPECT_EQ(subject_.Apply({Put("key", 1, SlotAt("key", 5, 1))}).kind, Verdict::kUnknown);
   EXPECT_EQ(subject_.Apply({Put("key", 2, SlotAt("key", 0, 1, 1))}).kind, Verdict::kUnknown);

@@ -115,7 +115,8 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read.limit, 9u);
 
   bytes.clear();
-  EncodeScanReply({.applied = 5, .count = 6, .more = true, .next = "n", .slots = "12345678"}, bytes);
+  EncodeScanReply({.applied = 5, .count = 6, .more = true, .next = "n", .slots = "12345678"},
+                  bytes);
   left = bytes;
   ScanReply reply;
   ASSERT_TRUE(DecodeScanReply(left, &reply));
@@ -137,7 +138,8 @@ TEST(Messages, NoBytesBreakAReader) {
   SeededRandom random(4);
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes(random.Below(40), '\0');
-    for (char& byte : bytes) byte = static_cast<char>(random.Chance(1, 2) ? random.Below(9) : random.Next());
+    for (char& byte : bytes)
+      byte = static_cast<char>(random.Chance(1, 2) ? random.Below(9) : random.Next());
     std::string_view left = bytes;
     LogBatch batch;
     LogBatch::Decode(left, &batch);
