@@ -44,7 +44,7 @@ BatchWorker::BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_en
 void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t deadline_ns) {
   BatchWriter out(batch);
   Status status = CheckBatch(batch, traits);
-  if (status.ok() && batch.kind() == Batch::Kind::kAtomic) {
+  if (status.ok() && batch.kind() == Batch::Kind::kAtomic && !batch.empty()) {
     status = {Code::kNotSupported, "this engine has no atomic batches"};
   }
   if (!status.ok()) return out.RefuseAll(status);
