@@ -105,6 +105,8 @@ class Round {
   size_t memory_operations_ = 0;
 };
 
+// It has some 30 methods: each wait may find another map, and then connections, name and lease
+// change together.
 class ClientSession {
  public:
   ClientSession(std::unique_ptr<rma::Endpoint> endpoint, Clock& clock, MapSource source);

@@ -57,6 +57,7 @@ struct HashRoleStatistics {
   uint64_t fences = 0;
 };
 
+// It has some 35 methods: a handler for each message, and what makes one log of all they enter.
 class HashRole {
  public:
   // `applied` is the word that clients read, in the header region. The context's state keeps a hash
