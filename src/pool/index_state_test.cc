@@ -178,7 +178,8 @@ TEST(IndexState, AllServersAgree) {
       LogEntry entry = Put(key, 0, slot);
       entry.sequence = random.Chance(1, 10) ? 1 + random.Below(sequence + 1) : ++sequence;
       entry.condition = static_cast<Condition>(random.Below(4));
-      entry.expected = last[key];
+      // A condition on a slot names one.
+      entry.expected = last[key] ? last[key] : slot;
       if (random.Chance(1, 4)) {
         entry.kind = Kind::kDelete;
         if (entry.condition == Condition::kIfAbsent) entry.condition = Condition::kNone;

@@ -114,7 +114,7 @@ TEST_F(RoleKeeperTest, TheOtherOneIsSolo) {
 
 // Both sessions end at once: each server may find the other one gone.
 TEST_F(RoleKeeperTest, OneOfTwoIsElected) {
-  for (const uint64_t seed : Seeds(50)) {
+  for (const uint64_t seed : Seeds(15)) {
     Begin(seed);
     Start(5);
     Start(9);
@@ -129,7 +129,7 @@ TEST_F(RoleKeeperTest, OneOfTwoIsElected) {
 // Whatever happens to the sessions, an epoch gives the roles once (Turn checks it), and when all is
 // well again both servers know the same.
 TEST_F(RoleKeeperTest, AnEpochGivesTheRolesOnce) {
-  for (const uint64_t seed : Seeds(100)) {
+  for (const uint64_t seed : Seeds(15)) {
     Begin(seed);
     Start(5);
     Start(9);

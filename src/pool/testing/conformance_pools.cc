@@ -71,6 +71,4 @@ std::vector<EngineVariant> EnginesUnderTest() {
           {.name = "pool_tcp", .info = &kTcp, .in_process = false}};
 }
 
-std::vector<EngineVariant> EnginesUnderMemoryTest() { return EnginesUnderTest(); }
-
 }  // namespace skep
