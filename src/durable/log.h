@@ -124,6 +124,8 @@ struct LogStatistics {
 // Whether the status says that the disk is full.
 bool IsLackOfSpace(const Status& status);
 
+// It has some 60 methods: batches that enter and leave, writing, syncing and mending decide
+// together, under the same locks, up to where the log is complete.
 class Log {
  public:
   // Writes go to options.directory. Nothing is written before Begin(). `files` and `clock` must

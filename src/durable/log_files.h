@@ -30,7 +30,7 @@ namespace skep::durable {
 //
 // Thread safety: one thread at a time writes, one at a time syncs, and one prepares, fills and
 // drops; the three side by side. Begin() is for the thread that prepares, while none writes or
-// syncs.
+// syncs. It has 27 methods: all of them together keep the chain of segments (D1 to D3 in log.h).
 class LogFiles {
  public:
   // `files` must outlive it.

@@ -47,7 +47,8 @@ struct SnapshotStatistics {
   uint64_t for_space = 0;     // begun since the start because the disk was short of space
 };
 
-// Writes snapshots when they are asked for or due. Thread-safe from StartAfter() on.
+// Writes snapshots when they are asked for or due. Thread-safe from StartAfter() on. It has some 25
+// methods: asking, the snapshot's own thread and its retries change one state under one lock.
 class Saver {
  public:
   // The references must outlive it.

@@ -43,11 +43,14 @@ BatchWorker::BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_en
 
 void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t deadline_ns) {
   BatchWriter out(batch);
-  Status status = CheckBatch(batch, traits);
-  if (status.ok() && batch.kind() == Batch::Kind::kAtomic) {
-    status = {Code::kNotSupported, "this engine has no atomic batches"};
-  }
+  const Status status = CheckBatch(batch, traits);
   if (!status.ok()) return out.RefuseAll(status);
+  if (batch.kind() == Batch::Kind::kAtomic) {
+    out.RefuseAll({Code::kNotSupported, "this engine has no atomic batches"});
+    const auto parts = batch.part_begins();
+    // Of what comes before the parts nothing was asked for.
+    return out.set_applied(batch.empty() || (!parts.empty() && parts.front() == 0));
+  }
   session_->set_deadline_ns(deadline_ns);
   batch_ = &batch;
   traits_ = &traits;
@@ -187,7 +190,6 @@ void BatchWorker::SettlePlain(uint32_t slot, const Write& write) {
   outcome.present = static_cast<bool>(write.verdict.before);
   if (write.verdict.kind == CommitVerdict::Kind::kDone) {
     outcome.verdict = Verdict::kDone;
-    if (request.op == Op::kDelete) outcome.integer = 1;
   } else {
     outcome.verdict = request.op == Op::kInsert ? Verdict::kExists : Verdict::kAbsent;
   }

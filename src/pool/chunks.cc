@@ -60,7 +60,8 @@ void Chunks::SealAllOf(uint32_t client) {
 bool Chunks::MayCommit(Slot slot, uint32_t client) const {
   if (slot.chunk() >= chunks_.size()) return false;
   const Chunk& chunk = chunks_[slot.chunk()];
-  return chunk.state != State::kFree && chunk.client == client && chunk.gen == slot.gen();
+  return slot.units() > 0 && slot.unit() + slot.units() <= kChunkUnits &&
+         chunk.state == State::kLeased && chunk.client == client && chunk.gen == slot.gen();
 }
 
 void Chunks::DropAllItems() {

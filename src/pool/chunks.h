@@ -3,7 +3,7 @@
 //            lease                seal                     recycle
 //   free ----------> leased -------------------> sealed ------------> free, at the next generation
 //                            (by the client, or             (no item left, and nobody can read or
-//                             when the client ends)          write it any more: index_server.h)
+//                             when the client ends)          write it any more: hash_role.h)
 //
 // Clients lease chunks, fill them from the front, and never free anything: an item is gone when no
 // slot names it, and its space when its chunk is recycled. An item that was written and never
@@ -66,15 +66,16 @@ class Chunks {
   // Seals all that the client has leased.
   void SealAllOf(uint32_t client);
 
-  // Whether an item of the client may get this slot: it is in a chunk of this generation that the
-  // client leases or has sealed.
+  // Whether an item of the client may get this slot: it lies within a chunk of this generation that
+  // the client leases. A chunk that is sealed gets no item any more, so once it is empty it stays
+  // so.
   bool MayCommit(Slot slot, uint32_t client) const;
   void AddItem(Slot slot) { ++chunks_[slot.chunk()].items; }
   void DropItem(Slot slot) { --chunks_[slot.chunk()].items; }
   void DropAllItems();
 
-  // A chunk that may be leased, none of those for which `is_taken` is true. Those that were never
-  // used come first, then the one that was recycled longest ago.
+  // A chunk that may be leased, none of those for which `is_taken` is true: the next one behind
+  // that which was leased last, so that a chunk rests for as long as there are others.
   template <typename IsTaken>
   std::optional<uint32_t> FindFree(IsTaken is_taken) const {
     for (uint32_t i = 0; i < chunks_.size(); ++i) {

@@ -12,10 +12,9 @@ constexpr int kPollMs = 10;
 }  // namespace
 
 ClientSession::ClientSession(std::unique_ptr<rma::Endpoint> endpoint, Clock& clock,
-                             const PoolTimes& times, MapSource source)
+                             MapSource source)
     : endpoint_(std::move(endpoint)),
       clock_(clock),
-      times_(times),
       source_(std::move(source)),
       map_(source_()),
       index_servers_(*endpoint_),
@@ -25,12 +24,7 @@ ClientSession::~ClientSession() = default;
 
 void ClientSession::RefreshMap() {
   const uint64_t epoch = map_.epoch;
-  const uint32_t hash_server = map_.hash_server;
   map_ = source_();
-  if (map_.hash_server != hash_server) {
-    ++table_;
-    lease_until_ns_ = 0;
-  }
   if (map_.epoch == epoch) PollOnce();
 }
 
@@ -39,7 +33,14 @@ rma::PeerId ClientSession::PeerOf(To to) {
   const uint32_t server = wants_sorted ? map_.sorted_server : map_.hash_server;
   const auto at = map_.index_servers.find(server);
   if (at == map_.index_servers.end()) return 0;
-  return index_servers_.Find(server, at->second, now_ns());
+  const rma::PeerId peer = index_servers_.Find(server, at->second, now_ns());
+  if (server == map_.hash_server && peer != 0 && peer != hash_peer_) {
+    hash_peer_ = peer;
+    ++table_;
+    lease_until_ns_ = 0;
+    buckets_ = 1;
+  }
+  return peer;
 }
 
 rma::PeerId ClientSession::MemoryPeer(uint32_t server) {
@@ -87,11 +88,18 @@ void ClientSession::Handle(const rma::Event& event) {
   }
 }
 
-void ClientSession::Post(rma::PeerId peer, const std::vector<rma::Operation>& operations) {
-  const size_t most = endpoint_->capabilities().post_operations_max;
-  for (size_t begin = 0; begin < operations.size(); begin += most) {
-    const size_t count = std::min(most, operations.size() - begin);
-    endpoint_->Post(peer, next_token_++, std::span(operations).subspan(begin, count));
+// In as many posts as the fabric's limits want.
+void ClientSession::Post(rma::PeerId peer, std::span<const rma::Operation> operations) {
+  const rma::Capabilities& can = endpoint_->capabilities();
+  for (auto left = operations; !left.empty();) {
+    size_t count = 0;
+    uint64_t bytes = 0;
+    while (count < left.size() && count < can.post_operations_max &&
+           (count == 0 || bytes + left[count].bytes <= can.post_bytes_max)) {
+      bytes += left[count++].bytes;
+    }
+    endpoint_->Post(peer, next_token_++, left.first(count));
+    left = left.subspan(count);
     ++posts_;
   }
   posted_to_.push_back(peer);
@@ -105,7 +113,8 @@ void ClientSession::Post(rma::PeerId peer, const std::vector<rma::Operation>& op
 bool ClientSession::Run(const Round& round) {
   ++statistics_.rounds;
   for (const auto& [server, operations] : round.memory_) {
-    const bool writes = operations.front().kind == rma::Operation::Kind::kWrite;
+    const bool writes =
+        !operations.empty() && operations.front().kind == rma::Operation::Kind::kWrite;
     if (writes && !Greet(server)) return false;
   }
   first_post_ = next_token_;
@@ -117,6 +126,7 @@ bool ClientSession::Run(const Round& round) {
     Post(peer, round.index_);
   }
   for (const auto& [server, operations] : round.memory_) {
+    if (operations.empty()) continue;
     const rma::PeerId peer = MemoryPeer(server);
     if (peer != 0) Post(peer, operations);
     if (peer == 0) post_failed_ = true;
@@ -124,10 +134,11 @@ bool ClientSession::Run(const Round& round) {
   while (posts_ > 0) {
     // The bytes are the caller's again only when each post has ended, and ending the connection
     // ends those that are still under way.
-    if (IsLate()) {
+    const auto events = endpoint_->Poll(kPollMs);
+    for (const rma::Event& event : events) Handle(event);
+    if (events.empty() && (IsLate() || HasOtherMap())) {
       for (const rma::PeerId peer : posted_to_) endpoint_->Disconnect(peer);
     }
-    for (const rma::Event& event : endpoint_->Poll(IsLate() ? 0 : kPollMs)) Handle(event);
   }
   if (post_failed_) ++statistics_.retries_lost;
   return !post_failed_;
@@ -146,7 +157,7 @@ std::optional<std::string_view> ClientSession::Call(rma::PeerId peer, std::strin
   reply_ = {};
   call_token_ = next_token_++;
   endpoint_->Call(peer, call_token_, request);
-  while (!reply_.has_come && !IsLate()) PollOnce();
+  while (!reply_.has_come && !IsLate() && !HasOtherMap()) PollOnce();
   call_token_ = 0;
   if (!reply_.has_come || !reply_.is_good || reply_.bytes.empty()) return std::nullopt;
   *code = static_cast<ReplyCode>(reply_.bytes[0]);
@@ -172,6 +183,9 @@ bool ClientSession::AskToJoin() {
   if (!fields || !TakeNumber(*fields, &client) || !TakeVarint(*fields, &epoch)) return false;
   for (uint64_t* word : {&keys_.index[0], &keys_.index[1], &keys_.tag[0], &keys_.tag[1]}) {
     if (!TakeWord(*fields, word)) return false;
+  }
+  if (!TakeVarint(*fields, &times_.read_ns_max) || !TakeVarint(*fields, &times_.lease_ns)) {
+    return false;
   }
   client_ = client;
   greeted_.clear();
@@ -215,9 +229,13 @@ bool ClientSession::Greet(uint32_t server) {
   std::string request(1, static_cast<char>(MessageKind::kHello));
   AppendVarint(request, client_);
   ReplyCode code;
-  if (!Call(peer, request, &code)) return false;
-  greeted_.insert(peer);
-  return true;
+  if (Call(peer, request, &code)) {
+    greeted_.insert(peer);
+    return true;
+  }
+  // The pool has forgotten this client, and has given its chunks to others.
+  if (code == ReplyCode::kUnknownClient) ForgetClient();
+  return false;
 }
 
 bool ClientSession::LearnRanges() {

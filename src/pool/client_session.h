@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,37 +70,55 @@ class Round {
   void WriteMemory(const ChunkPlace& place, uint64_t offset, uint32_t bytes, void* from) {
     Memory(place, rma::Operation::Kind::kWrite, offset, bytes, from);
   }
-  bool empty() const { return index_.empty() && memory_.empty(); }
+  bool empty() const { return index_.empty() && memory_operations_ == 0; }
   void Clear() {
     index_.clear();
-    memory_.clear();
+    for (Target& target : memory_) target.operations.clear();
+    memory_operations_ = 0;
   }
 
  private:
   friend class ClientSession;
   void Memory(const ChunkPlace& place, rma::Operation::Kind kind, uint64_t offset, uint32_t bytes,
               void* local) {
-    memory_[place.server].push_back({.kind = kind,
-                                     .region = 0,
-                                     .offset = place.offset + offset,
-                                     .bytes = bytes,
-                                     .local = local});
+    ++memory_operations_;
+    OperationsOf(place.server)
+        .push_back({.kind = kind,
+                    .region = 0,
+                    .offset = place.offset + offset,
+                    .bytes = bytes,
+                    .local = local});
+  }
+  std::vector<rma::Operation>& OperationsOf(uint32_t server) {
+    for (Target& target : memory_) {
+      if (target.server == server) return target.operations;
+    }
+    return memory_.emplace_back(Target{.server = server, .operations = {}}).operations;
   }
 
+  struct Target {
+    uint32_t server = 0;
+    std::vector<rma::Operation> operations;
+  };
   std::vector<rma::Operation> index_;
-  std::map<uint32_t, std::vector<rma::Operation>> memory_;  // by server
+  std::vector<Target> memory_;  // few; some may have no operations
+  size_t memory_operations_ = 0;
 };
 
+// It has some 30 methods: each wait may find another map, and then connections, name and lease
+// change together.
 class ClientSession {
  public:
-  ClientSession(std::unique_ptr<rma::Endpoint> endpoint, Clock& clock, const PoolTimes& times,
-                MapSource source);
+  ClientSession(std::unique_ptr<rma::Endpoint> endpoint, Clock& clock, MapSource source);
   ~ClientSession();
 
   // What happens until then is waited for.
   void set_deadline_ns(uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
   bool IsLate() const { return now_ns() >= deadline_ns_; }
+  // What is waited for may never come: the servers have other roles by now.
+  bool HasOtherMap() const { return source_().epoch != map_.epoch; }
   uint64_t now_ns() const { return clock_.MonotonicNs(); }
+  // As the hash server told it.
   const PoolTimes& times() const { return times_; }
   const rma::Capabilities& capabilities() const { return endpoint_->capabilities(); }
 
@@ -115,8 +134,8 @@ class ClientSession {
   uint32_t client() const { return client_; }
   uint64_t epoch() const { return map_.epoch; }
   const DigestKeys& keys() const { return keys_; }
-  // A number that rises whenever another table is read than before: what is known of the table
-  // before is to be forgotten.
+  // A number that rises whenever another table may be read than before, over another connection:
+  // what is known of the table before is to be forgotten, and the lease of it is gone.
   uint64_t table() const { return table_; }
   // How many buckets the table had when the lease was granted.
   uint64_t buckets() const { return buckets_; }
@@ -149,14 +168,13 @@ class ClientSession {
     std::string bytes;
   };
 
-  rma::PeerId HashPeer();
   rma::PeerId PeerOf(To to);
   rma::PeerId MemoryPeer(uint32_t server);
   // A connection that is made, waited for.
   template <typename Find>
   rma::PeerId Await(Find find);
   std::optional<std::string_view> Call(rma::PeerId peer, std::string_view request, ReplyCode* code);
-  void Post(rma::PeerId peer, const std::vector<rma::Operation>& operations);
+  void Post(rma::PeerId peer, std::span<const rma::Operation> operations);
   void PollOnce();
   void Handle(const rma::Event& event);
   // Sees to it that the memory server knows whose this connection is, so that it can fence it:
@@ -167,7 +185,7 @@ class ClientSession {
 
   const std::unique_ptr<rma::Endpoint> endpoint_;
   Clock& clock_;
-  const PoolTimes times_;
+  PoolTimes times_;
   const MapSource source_;
   PoolMap map_;
   Dialer index_servers_;
@@ -178,6 +196,7 @@ class ClientSession {
   uint32_t client_ = 0;  // 0: none
   uint64_t lease_until_ns_ = 0;
   uint64_t deadline_ns_ = 0;
+  rma::PeerId hash_peer_ = 0;  // the connection that lease, table and buckets are of
   uint64_t table_ = 1;
   uint64_t buckets_ = 1;
 

@@ -16,6 +16,14 @@ class Dialer {
   static constexpr int kConnectMs = 1'000;
 
   explicit Dialer(rma::Endpoint& endpoint) : endpoint_(endpoint) {}
+  // Ends all its connections.
+  ~Dialer() {
+    for (auto& [server, line] : lines_) {
+      if (line.peer != 0) endpoint_.Disconnect(line.peer);
+    }
+  }
+  Dialer(const Dialer&) = delete;
+  Dialer& operator=(const Dialer&) = delete;
 
   // The connection to the server; 0: there is none yet, but one is being made. At another address
   // than before it is another server.

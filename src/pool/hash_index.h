@@ -95,7 +95,8 @@ struct StoreHook {
   void* context = nullptr;
 };
 
-// Owner: one thread.
+// Owner: one thread. It has some 35 methods: every store to the shared words is one step of one
+// protocol (G1 to G5), and all of them are here.
 class HashIndex {
  public:
   static constexpr uint32_t kDepthMax = 32;

@@ -10,17 +10,24 @@ namespace {
 constexpr uint64_t kUpkeepNs = 20'000'000;
 constexpr uint32_t kLeasedChunksMax = 64;  // by one request
 constexpr size_t kFindsMax = 4096;         // keys of one request
+constexpr size_t kCommitsMax = 4096;       // entries of one request
+constexpr size_t kCommitBytesMax = 4 << 20;
+constexpr size_t kSealsMax = 4096;
 
 bool IsCommit(const LogEntry& entry) {
   return entry.kind == LogEntry::Kind::kPut || entry.kind == LogEntry::Kind::kDelete;
 }
 
-// Whether these are entries that the client may send; counts those that store.
-bool AreCommits(std::string_view fields, uint32_t client, uint64_t* puts) {
-  while (!fields.empty()) {
+// Whether these are entries that the client may send; counts all, and those that store.
+bool AreCommits(std::string_view fields, uint32_t client, const DigestKeys& keys, size_t* count,
+                uint64_t* puts) {
+  for (; !fields.empty(); ++*count) {
     LogEntry entry;
     if (!DecodeEntry(fields, &entry) || !IsCommit(entry) || entry.client != client) return false;
-    *puts += entry.kind == LogEntry::Kind::kPut ? 1 : 0;
+    if (entry.kind != LogEntry::Kind::kPut) continue;
+    ++*puts;
+    const uint64_t index = SipHash(keys.index, entry.key);
+    if (entry.slot.signature() != KeyDigest::SignatureOf(index)) return false;
   }
   return true;
 }
@@ -108,37 +115,52 @@ bool HashRole::TakeClient(const rma::Event& event, std::string_view* fields, uin
 }
 
 void HashRole::Join(const rma::Event& event) {
-  Group& group = OpenGroup();
+  Group& group = OpenGroup(1, 0);
   const size_t begin = group.entries.size();
-  Enter({.kind = LogEntry::Kind::kJoin, .client = next_client_++});
+  Enter(group, {.kind = LogEntry::Kind::kJoin, .client = next_client_++});
+  Await(group, event, MessageKind::kJoin, begin);
+}
+
+void HashRole::Await(Group& group, const rma::Event& event, MessageKind kind, size_t begin) {
   group.calls.push_back({.peer = event.peer,
                          .token = event.token,
-                         .kind = MessageKind::kJoin,
+                         .kind = kind,
                          .begin = begin,
-                         .end = begin + 1});
+                         .end = group.entries.size()});
+}
+
+void HashRole::RefuseWaiting() {
+  for (const Group& group : groups_) {
+    for (const WaitingCall& call : group.calls) {
+      context_.Refuse(call.peer, call.token, ReplyCode::kNotServing);
+    }
+  }
+  groups_.clear();
 }
 
 void HashRole::Commit(const rma::Event& event, std::string_view fields) {
   uint32_t client = 0;
   if (!TakeClient(event, &fields, &client)) return;
+  size_t count = 0;
   uint64_t puts = 0;
-  if (!AreCommits(fields, client, &puts)) {
+  const size_t bytes = fields.size();
+  if (bytes > kCommitBytesMax ||
+      !AreCommits(fields, client, context_.state.keys(), &count, &puts) || count > kCommitsMax) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  if (pending() + count > kPendingMax) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   HashIndex* const hash = context_.state.hash();
   if (hash != nullptr && !hash->Reserve(pending() + puts)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
   }
-  Group& group = OpenGroup();
+  Group& group = OpenGroup(count, bytes);
   const size_t begin = group.entries.size();
   LogEntry entry;
-  while (DecodeEntry(fields, &entry)) Enter(entry);
-  group.calls.push_back({.peer = event.peer,
-                         .token = event.token,
-                         .kind = MessageKind::kCommit,
-                         .begin = begin,
-                         .end = group.entries.size()});
-  statistics_.commits += group.entries.size() - begin;
+  while (DecodeEntry(fields, &entry)) Enter(group, entry);
+  Await(group, event, MessageKind::kCommit, begin);
+  statistics_.commits += count;
 }
 
 void HashRole::Renew(const rma::Event& event, std::string_view fields) {
@@ -164,40 +186,38 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   if (context_.state.chunks().ranges().all().empty()) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
-  Group& group = OpenGroup();
+  Group& group = OpenGroup(count, 0);
   const size_t begin = group.entries.size();
   for (uint32_t i = 0; i < count; ++i) {
     const auto chunk =
         context_.state.chunks().FindFree([this](uint32_t at) { return leasing_.contains(at); });
     if (!chunk) break;
     leasing_.insert(*chunk);
-    Enter({.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk});
+    Enter(group, {.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk});
   }
-  const size_t end = group.entries.size();
-  if (begin == end) return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
-  group.calls.push_back({.peer = event.peer,
-                         .token = event.token,
-                         .kind = MessageKind::kLease,
-                         .begin = begin,
-                         .end = end});
+  if (begin == group.entries.size()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
+  }
+  Await(group, event, MessageKind::kLease, begin);
 }
 
 void HashRole::SealChunks(const rma::Event& event, std::string_view fields) {
   uint32_t client = 0;
   if (!TakeClient(event, &fields, &client)) return;
-  Group& group = OpenGroup();
-  const size_t begin = group.entries.size();
+  std::vector<uint32_t> chunks;
   while (!fields.empty()) {
     uint32_t chunk = 0;
-    if (!TakeNumber(fields, &chunk)) break;
-    Enter({.kind = LogEntry::Kind::kSeal, .client = client, .chunk = chunk});
+    if (!TakeNumber(fields, &chunk) || chunk >= kChunksMax || chunks.size() == kSealsMax) {
+      return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+    }
+    chunks.push_back(chunk);
   }
-  if (!fields.empty()) return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
-  group.calls.push_back({.peer = event.peer,
-                         .token = event.token,
-                         .kind = MessageKind::kSeal,
-                         .begin = begin,
-                         .end = group.entries.size()});
+  Group& group = OpenGroup(chunks.size(), 0);
+  const size_t begin = group.entries.size();
+  for (const uint32_t chunk : chunks) {
+    Enter(group, {.kind = LogEntry::Kind::kSeal, .client = client, .chunk = chunk});
+  }
+  Await(group, event, MessageKind::kSeal, begin);
 }
 
 void HashRole::TellRanges(const rma::Event& event) {
@@ -244,18 +264,20 @@ void HashRole::TellStatus(const rma::Event& event) {
   context_.Answer(event.peer, event.token, fields_);
 }
 
-HashRole::Group& HashRole::OpenGroup() {
-  if (groups_.empty() || groups_.back().is_shipped ||
-      groups_.back().entries.size() >= kGroupEntriesMax) {
-    groups_.push_back({.entries = LogBatch(next_index_)});
-  }
+HashRole::Group& HashRole::OpenGroup(size_t entries, size_t bytes) {
+  const bool has_room = !groups_.empty() && !groups_.back().is_closed &&
+                        groups_.back().entries.size() + entries <= kGroupEntriesMax &&
+                        groups_.back().entries.key_bytes() + bytes <= kGroupBytesMax;
+  if (!has_room) groups_.push_back({.entries = LogBatch(next_index_)});
   return groups_.back();
 }
 
-void HashRole::Enter(const LogEntry& entry) {
-  OpenGroup().entries.Add(entry);
+void HashRole::Enter(Group& group, const LogEntry& entry) {
+  group.entries.Add(entry);
   ++next_index_;
 }
+
+void HashRole::Enter(const LogEntry& entry) { Enter(OpenGroup(1, 0), entry); }
 
 bool HashRole::Turn() {
   const uint64_t now = context_.now_ns();
@@ -288,6 +310,7 @@ bool HashRole::ShipGroups() {
     if (shipments_.size() >= kShippedMax) return did;
     if (group.is_shipped) continue;
     group.is_shipped = true;
+    group.is_closed = true;
     Ship(peer, group.entries);
     did = true;
   }
@@ -386,6 +409,8 @@ void HashRole::AnswerCall(const Group& group, const WaitingCall& call) {
       for (const uint64_t word : {keys.index[0], keys.index[1], keys.tag[0], keys.tag[1]}) {
         AppendWord(fields_, word);
       }
+      AppendVarint(fields_, context_.times.read_ns_max);
+      AppendVarint(fields_, context_.times.lease_ns);
       break;
     }
     case MessageKind::kCommit:
@@ -442,8 +467,8 @@ void HashRole::GreetMemoryServers() {
 // `fields` of the reply; none: it did not answer.
 void HashRole::HandleHello(uint32_t server, std::string_view fields) {
   uint32_t count = 0;
-  if (TakeNumber(fields, &count) && count > 0) {
-    const uint32_t first = context_.state.chunks().ranges().end();
+  const uint32_t first = context_.state.chunks().ranges().end();
+  if (TakeNumber(fields, &count) && count > 0 && count <= kChunksMax - first) {
     Enter(
         {.kind = LogEntry::Kind::kServer, .chunk = first, .chunk_count = count, .server = server});
   } else {

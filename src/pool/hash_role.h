@@ -25,9 +25,12 @@
 //   A solo hash server has no one who could take over, and has authority until its map changes.
 // Chunks. One that is sealed and empty is recycled two read_ns_max after that was seen: who has
 //   read one of its slots before discards what comes later (H2, H3). If its client has not sealed
-//   it itself the memory server fences the client first (H11).
-// Progress. The hash server waits for the sorted server alone; if that does not answer, clients
-//   wait until the map changes. A turn's work is what its requests ask for.
+//   it itself the memory server fences the client first (H11), and the client writes nothing any
+//   more in that name.
+// Progress. The hash server waits for the sorted server alone. While that does not answer, nothing
+//   is applied, and after lease_ns there is no authority: no GETs either. That lasts until the map
+//   changes, and it does when the sorted server's session has ended. A turn's work is what its
+//   requests ask for, and at most every 20 ms a look at all chunks and clients.
 //
 // Thread safety: one owner.
 #pragma once
@@ -54,6 +57,7 @@ struct HashRoleStatistics {
   uint64_t fences = 0;
 };
 
+// It has some 35 methods: a handler for each message, and what makes one log of all they enter.
 class HashRole {
  public:
   // `applied` is the word that clients read, in the header region. The context's state keeps a hash
@@ -72,6 +76,9 @@ class HashRole {
   // was done.
   bool Turn();
 
+  // Refuses what waits for an answer: this server has not the role any more.
+  void RefuseWaiting();
+
   // Entries that are not applied yet.
   uint64_t pending() const { return next_index_ - 1 - context_.state.applied(); }
   const HashRoleStatistics& statistics() const { return statistics_; }
@@ -79,6 +86,9 @@ class HashRole {
  private:
   static constexpr size_t kShippedMax = 4;
   static constexpr size_t kGroupEntriesMax = 16 * 1024;
+  static constexpr size_t kGroupBytesMax = 4 << 20;
+  // More are refused while the sorted server does not answer.
+  static constexpr uint64_t kPendingMax = 1 << 20;
 
   // A call that is answered when its entries are applied.
   struct WaitingCall {
@@ -87,10 +97,13 @@ class HashRole {
     MessageKind kind = MessageKind::kCommit;
     size_t begin = 0, end = 0;  // of its group
   };
+  // What is shipped as one. It was shipped once: nothing is added to it any more, also if it is
+  // shipped again, since the sorted server may have it.
   struct Group {
     LogBatch entries;
     std::vector<WaitingCall> calls;
-    bool is_shipped = false;
+    bool is_closed = false;   // it was shipped
+    bool is_shipped = false;  // and is under way, or acknowledged
   };
   struct Shipment {
     uint64_t token;
@@ -119,8 +132,12 @@ class HashRole {
   bool TakeClient(const rma::Event& event, std::string_view* fields, uint32_t* client);
   bool TakeEpoch(const rma::Event& event, std::string_view* fields);
 
-  Group& OpenGroup();
+  // The group for so many entries more, which are of one call, with so many bytes.
+  Group& OpenGroup(size_t entries, size_t bytes);
   void Enter(const LogEntry& entry);
+  void Enter(Group& group, const LogEntry& entry);
+  // The call that is answered when the group's entries from `begin` on are applied.
+  void Await(Group& group, const rma::Event& event, MessageKind kind, size_t begin);
   bool ShipGroups();
   void Ship(rma::PeerId peer, const LogBatch& entries);
   // 0: there is no connection now.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "pool/item.h"
@@ -12,6 +13,8 @@ namespace {
 constexpr uint32_t kKeysAtOnce = 4096;
 constexpr uint64_t kBucketsAtOnce = 256;
 constexpr size_t kPostsMax = 8;
+constexpr size_t kItemsAtOnce = 256;  // two MiB at most
+constexpr uint64_t kPauseNs = 50'000'000;
 
 // As many bytes of an item as surely have its key.
 uint32_t BytesWithKey(Slot slot) {
@@ -28,18 +31,22 @@ Slot SlotOf(std::string_view bytes) {
 
 }  // namespace
 
-bool HashBuilder::Step() {
+bool HashBuilder::Step(bool* is_whole) {
+  if (!context_.state.keeps_hash()) return false;
   batch_.Clear();
   batch_.Scan(Range::From(next_), {.limit = kKeysAtOnce});
   Engine& tree = *context_.state.tree();
   tree.AwaitRelease(tree.Execute(batch_));
   for (const Item& item : batch_.items(0)) {
     const KeyDigest digest = DigestOf(context_.state.keys(), item.key);
-    SKEP_CHECK(hash_.Set(digest, SlotOf(item.value)).has_value());
+    if (hash_.Set(digest, SlotOf(item.value))) continue;
+    context_.state.set_hash(nullptr, false);
+    return false;
   }
   const Outcome& outcome = batch_.outcome(0);
   if (outcome.more) next_ = outcome.value;
-  return !outcome.more;
+  *is_whole = !outcome.more;
+  return true;
 }
 
 TreeBuilder::TreeBuilder(IndexContext& context, Engine& tree)
@@ -63,14 +70,19 @@ void TreeBuilder::Enumerate() {
   hash.ForEach(next_bucket_, end, [&](uint32_t index, uint64_t tag, Slot slot) {
     const auto place = context_.state.chunks().ranges().PlaceOf(slot.chunk());
     SKEP_CHECK(place.has_value());
-    by_server[place->server].push_back({.slot = slot, .index = index, .tag = tag});
+    std::vector<Wanted>& wanted = by_server[place->server];
+    wanted.push_back({.slot = slot, .index = index, .tag = tag});
+    if (wanted.size() == kItemsAtOnce) waiting_.push_back(std::exchange(wanted, {}));
   });
   next_bucket_ = end;
-  for (auto& [server, wanted] : by_server) waiting_.push_back(std::move(wanted));
+  for (auto& [server, wanted] : by_server) {
+    if (!wanted.empty()) waiting_.push_back(std::move(wanted));
+  }
 }
 
 // False: there is no connection now.
-bool TreeBuilder::Send(std::vector<Wanted> wanted) {
+bool TreeBuilder::Send(std::vector<Wanted>& wanted) {
+  if (context_.now_ns() < retry_ns_) return false;
   const ChunkRanges& ranges = context_.state.chunks().ranges();
   const uint32_t server = ranges.PlaceOf(wanted.front().slot.chunk())->server;
   const auto address = context_.map.memory_servers.find(server);
@@ -106,6 +118,7 @@ bool TreeBuilder::HandleDone(const rma::Event& event) {
     Add(*post);
   } else {
     waiting_.push_back(std::move(post->wanted));
+    retry_ns_ = context_.now_ns() + kPauseNs;
   }
   posts_.erase(post);
   return true;

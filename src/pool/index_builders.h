@@ -30,8 +30,9 @@ class HashBuilder {
   // The state keeps the hash index, not whole.
   HashBuilder(IndexContext& context, HashIndex& hash) : context_(context), hash_(hash) {}
 
-  // Adds some thousand keys. True: it is whole now.
-  bool Step();
+  // Adds some thousand keys. False: there is no room, and the state does not keep the index any
+  // more.
+  bool Step(bool* is_whole);
 
  private:
   IndexContext& context_;
@@ -71,7 +72,7 @@ class TreeBuilder {
   };
 
   void Enumerate();
-  bool Send(std::vector<Wanted> wanted);
+  bool Send(std::vector<Wanted>& wanted);
   void Add(const Post& post);
 
   IndexContext& context_;
@@ -79,7 +80,8 @@ class TreeBuilder {
   Dialer servers_;
   uint64_t next_bucket_ = 0;
   uint64_t next_token_ = kFirstToken;
-  std::deque<std::vector<Wanted>> waiting_;  // to be sent; of one server each
+  std::deque<std::vector<Wanted>> waiting_;  // to be sent; of one server each, and few
+  uint64_t retry_ns_ = 0;                    // nothing is sent before: a read has failed
   std::deque<Post> posts_;                   // under way
   Batch batch_;
 };

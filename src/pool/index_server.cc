@@ -48,7 +48,12 @@ void IndexServer::SetMap(const PoolMap& map) {
   if (context_ != nullptr && map.epoch < context_->map.epoch) return;
   const bool is_hash = map.hash_server == options_.id;
   const bool is_sorted = map.sorted_server == options_.id;
-  if (!is_hash && !is_sorted) return Retire();
+  if (is_retired_ || (context_ == nullptr && !is_hash && !is_sorted)) return;
+  const bool was_hash = hash_role_ != nullptr;
+  const bool is_swap = was_hash ? is_sorted : (is_hash && map.sorted_server != 0);
+  if ((!is_hash && !is_sorted) || (context_ != nullptr && is_swap)) return Retire();
+  // The roles of a later epoch need a state that this server has not.
+  if (context_ == nullptr && map.epoch != 1) return;
   if (context_ == nullptr) Begin(map);
   context_->map = map;
   const bool is_solo = is_hash && map.sorted_server == 0;
@@ -119,20 +124,15 @@ void IndexServer::MakeTree(bool is_whole) {
 }
 
 void IndexServer::Retire() {
-  hash_builder_.reset();
-  tree_builder_.reset();
-  hash_role_.reset();
-  sorted_role_.reset();
+  is_retired_ = true;
   takes_over_ = false;
-  context_.reset();
-  state_.reset();
-  hash_.reset();
-  tree_.reset();
+  if (hash_role_ != nullptr) hash_role_->RefuseWaiting();
 }
 
 bool IndexServer::Turn(int timeout_ms) {
   const auto events = endpoint_->Poll(timeout_ms);
   for (const rma::Event& event : events) Handle(event);
+  if (is_retired_) return !events.empty();
   return StepRoles(events.empty()) || !events.empty();
 }
 
@@ -161,14 +161,18 @@ bool IndexServer::StepRoles(bool is_idle) {
   if (hash_role_ != nullptr && hash_role_->Turn()) did = true;
   if (hash_ != nullptr && hash_->Maintain(clock_.MonotonicNs())) did = true;
   if (StepBuilders()) did = true;
-  if (sorted_role_ != nullptr && is_idle && sorted_role_->Turn()) did = true;
+  const bool is_due = sorted_role_ != nullptr && (is_idle || sorted_role_->IsBehind());
+  if (is_due && sorted_role_->Turn()) did = true;
   if (tree_ != nullptr && is_idle && !did && tree_->Maintain(kNoTime)) did = true;
   return did;
 }
 
 // Returns whether an index is being built.
 bool IndexServer::StepBuilders() {
-  if (hash_builder_ != nullptr && hash_builder_->Step()) {
+  bool is_built = false;
+  // An index that has no room for all keys is given up: clients go on asking by calls.
+  if (hash_builder_ != nullptr && !hash_builder_->Step(&is_built)) hash_builder_.reset();
+  if (hash_builder_ != nullptr && is_built) {
     state_->set_hash(hash_.get(), true);
     hash_builder_.reset();
     hash_role_->MapChanged();
@@ -182,7 +186,7 @@ bool IndexServer::StepBuilders() {
 }
 
 void IndexServer::HandleRequest(const rma::Event& event) {
-  if (event.bytes.empty() || context_ == nullptr) {
+  if (event.bytes.empty() || context_ == nullptr || is_retired_) {
     const char code =
         static_cast<char>(event.bytes.empty() ? ReplyCode::kMalformed : ReplyCode::kNotServing);
     return endpoint_->Reply(event.peer, event.token, {&code, 1});

@@ -12,7 +12,10 @@
 //   none --> sorted ------> solo   The hash server is gone. When its authority has ended
 //                                  (hash_role.h) the log is applied and commits go on; until the
 //                                  hash index is built, clients ask for slots by calls.
-//   any ---> none                  Another server has been chosen: this one keeps nothing.
+//   any ---> none                  Another server has been chosen. This one has no role for ever:
+//                                  it keeps its memory until it is destroyed, and refuses
+//                                  everything.
+// Roles that change in any other way are taken for the last one.
 //
 // Thread safety: one owner.
 #pragma once
@@ -104,6 +107,7 @@ class IndexServer {
   std::unique_ptr<HashBuilder> hash_builder_;
   std::unique_ptr<TreeBuilder> tree_builder_;
   bool takes_over_ = false;  // the hash server's authority has not ended yet
+  bool is_retired_ = false;
 };
 
 }  // namespace skep::pool

@@ -118,8 +118,9 @@ CommitVerdict IndexState::CommitToHash(const LogEntry& entry) {
 void IndexState::ChangeHash(const LogEntry& entry, const KeyDigest& digest) {
   if (entry.kind == Kind::kDelete) {
     hash_->Remove(digest);
-  } else {
-    SKEP_CHECK(hash_->Set(digest, entry.slot).has_value());
+  } else if (!hash_->Set(digest, entry.slot)) {
+    SKEP_CHECK(!hash_is_whole_);
+    hash_ = nullptr;
   }
 }
 

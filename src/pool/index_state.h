@@ -8,8 +8,8 @@
 //
 // Apply is a function of the state and the entry alone: both servers come to the same verdicts. A
 // whole index judges, and where both are whole they have the same keys. What a server has no memory
-// for it cannot leave out: the caller sees to it before (HasRoom), and a server that fails all the
-// same stops the process, whose place the other one takes.
+// for it cannot leave out: the caller sees to it before (HashIndex::Reserve), and a server that
+// fails all the same stops the process, whose place the other one takes.
 //
 // Thread safety: one owner.
 #pragma once
@@ -46,6 +46,8 @@ class IndexState {
   }
   // Null: it is not kept, or not whole.
   HashIndex* hash() const { return hash_is_whole_ ? hash_ : nullptr; }
+  // False if one that was being built had no room: it is not kept any more.
+  bool keeps_hash() const { return hash_ != nullptr; }
   Engine* tree() const { return tree_is_whole_ ? tree_ : nullptr; }
 
   // The entries of a batch in their order; its first index is applied() + 1. Appends a verdict for

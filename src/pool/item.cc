@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "skep/copy_bytes.h"
 
 namespace skep::pool {
 namespace {
@@ -44,8 +45,8 @@ void WriteItem(const ItemPlace& place, uint32_t client, uint64_t sequence, std::
                        .sequence = sequence,
                        .version = 0};
   std::byte* const at = to.data();
-  std::memcpy(at + sizeof(header), key.data(), key.size());
-  std::memcpy(at + sizeof(header) + key.size(), value.data(), value.size());
+  CopyBytes(at + sizeof(header), key.data(), key.size());
+  CopyBytes(at + sizeof(header) + key.size(), value.data(), value.size());
   const size_t end = BytesOf(header);
   std::memset(at + end, 0, UnitsOf(key.size(), value.size()) * kUnitBytes - end);
   std::memcpy(at, &header, sizeof(header));

@@ -8,8 +8,7 @@
 //        8     4  value_bytes
 //       12     4  client       who wrote it
 //       16     8  sequence     the number of the client's operation
-//       24     8  version      0, or the one that the hash server gave it (the crc does not cover
-//              it)
+//       24     8  version      0; the crc does not cover it
 //       32        key, value, zero bytes up to the next unit
 //
 // An item checks itself: who reads it through a slot sees by the crc that the bytes are whole, are

@@ -49,17 +49,19 @@ Status ItemWriter::WriteItems(std::span<Write> writes) {
   for (;;) {
     if (!session_.Join()) return kNotSent;
     if (client_ != session_.client()) StartAnew();
+    const uint32_t client = client_;
     Round round;
     buffers_.clear();
+    next_item_ = next_sequence_;
     for (Write& write : writes) {
       if (write.kind != LogEntry::Kind::kPut) continue;
       const Status placed = Place(write, round);
       if (!placed.ok()) return placed;
     }
-    if (client_ != session_.client()) continue;
+    // The chunks of those that were placed first may be another's by now.
+    if (client != session_.client()) continue;
     if (round.empty() || session_.Run(round)) return {};
-    chunk_.reset();
-    full_.clear();
+    session_.ForgetClient();
     if (session_.IsLate()) return kNotSent;
     session_.RefreshMap();
   }
@@ -75,7 +77,7 @@ Status ItemWriter::Place(Write& write, Round& round) {
   const size_t bytes = size_t{units} * kUnitBytes;
   std::byte* const at =
       buffers_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(bytes)).get();
-  WriteItem(place, client_, next_sequence_, write.key, write.value, {at, bytes});
+  WriteItem(place, client_, next_item_++, write.key, write.value, {at, bytes});
   write.slot = Slot(KeyDigest::SignatureOf(SipHash(session_.keys().index, write.key)), units,
                     chunk_->gen, chunk_->number, chunk_->next_unit);
   round.WriteMemory(chunk_->place, uint64_t{chunk_->next_unit} * kUnitBytes,
@@ -104,7 +106,7 @@ Status ItemWriter::Lease() {
   if (code == ReplyCode::kPoolFull) return kFull;
   if (code == ReplyCode::kUnknownClient) session_.ForgetClient();
   uint64_t count = 0;
-  if (!fields || !TakeVarint(*fields, &count)) {
+  if (!fields || !TakeVarint(*fields, &count) || count > kChunksAtOnce) {
     if (session_.IsLate()) return kNotSent;
     session_.RefreshMap();
     if (!session_.Join()) return kNotSent;

@@ -12,6 +12,10 @@
 // then, and is done once (H4). If no reply comes before the deadline, it is not known whether it
 // was done.
 //
+// A write that has failed may still arrive (rule F5 of rma/fabric.h). So the client then gives up
+// its name: the hash server seals its chunks when it has been silent for long enough, and recycles
+// them after a fence.
+//
 // Thread safety: one owner.
 #pragma once
 
@@ -38,7 +42,7 @@ struct Write {
   std::string_view value = {};
   Slot expected = {};  // kIfSlot
 
-  //   kUnavailable  it is not known whether it was done, or with kNothingSent it was not
+  //   kUnavailable  it was not done, or it is not known whether it was: the text says which
   //   kOutOfMemory  the pool has no free chunk, or its index no room
   Status status = {};
   CommitVerdict verdict = {};  // if the status is ok
@@ -79,6 +83,7 @@ class ItemWriter {
   ClientSession& session_;
   uint32_t client_ = 0;  // whose chunks and numbers these are
   uint64_t next_sequence_ = 1;
+  uint64_t next_item_ = 1;      // the sequence number of the item that is placed next
   std::optional<Chunk> chunk_;  // that is being filled
   std::vector<Chunk> spare_;    // leased and empty
   std::vector<uint32_t> full_;  // to be sealed

@@ -22,6 +22,8 @@ namespace skep::pool {
 struct DigestKeys {
   SipKey index = {};
   SipKey tag = {};
+
+  friend bool operator==(const DigestKeys&, const DigestKeys&) = default;
 };
 
 struct KeyDigest {

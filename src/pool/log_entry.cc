@@ -15,7 +15,8 @@ bool TakeKey(std::string_view& from, std::string_view* key) {
 }
 
 bool TakeExpected(std::string_view& from, LogEntry* entry) {
-  return entry->condition != Condition::kIfSlot || TakeSlot(from, &entry->expected);
+  return entry->condition != Condition::kIfSlot ||
+         (TakeSlot(from, &entry->expected) && entry->expected);
 }
 
 bool DecodeFields(std::string_view& from, LogEntry* entry) {

@@ -80,7 +80,7 @@ class LogBatch {
  public:
   // Empty; the first entry will have this index.
   explicit LogBatch(uint64_t first_index = 1) : first_index_(first_index) {}
-  // The keys of the entries are views into the string, which moves with the batch.
+  // What entry() has returned before is of the other batch then.
   LogBatch(LogBatch&&) = default;
   LogBatch& operator=(LogBatch&&) = default;
 

@@ -52,6 +52,7 @@ bool ItemFinder::IsToReadWhole(ItemRead& item) {
 }
 
 void ItemFinder::FreeAll() {
+  while (blocks_.size() > kBlocksKept) blocks_.pop_back();
   block_ = 0;
   used_ = 0;
 }
@@ -68,7 +69,11 @@ void ItemFinder::Find(std::span<Lookup> lookups) {
   }
   while (!tasks_.empty() && !session_.IsLate()) {
     round_.Clear();
-    if (session_.TakeLease()) {
+    const bool has_lease = session_.TakeLease();
+    if (table_ != session_.table()) {
+      for (Task& task : tasks_) Begin(task);
+    }
+    if (has_lease) {
       for (Task& task : tasks_) Plan(task);
     }
     round_.empty() ? AskForSlots() : RunRound();
@@ -79,8 +84,8 @@ void ItemFinder::Find(std::span<Lookup> lookups) {
 void ItemFinder::RunRound() {
   const bool is_read = session_.Run(round_);
   now_ns_ = session_.now_ns();
-  for (Task& task : tasks_) is_read ? Proceed(task) : TryAgain(task, nullptr);
   if (!is_read) session_.RefreshMap();
+  for (Task& task : tasks_) is_read ? Proceed(task) : TryAgain(task, nullptr);
 }
 
 void ItemFinder::Begin(Task& task) {
@@ -230,16 +235,22 @@ void ItemFinder::AskForSlots() {
   std::vector<std::optional<ItemView>> items;
   if (!ReadMoreItems(slots, &items, nullptr)) return session_.RefreshMap();
   now_ns_ = session_.now_ns();
+  const bool is_late = now_ns_ - begin_ns > session_.times().read_ns_max;
+  bool is_any_done = false;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     Task& task = tasks_[i];
-    task.begin_ns = begin_ns;
-    if (slots[i] && (!items[i] || items[i]->key != task.lookup->key)) continue;
-    if (now_ns_ - begin_ns > session_.times().read_ns_max) continue;
+    if (is_late || (slots[i] && (!items[i] || items[i]->key != task.lookup->key))) {
+      Begin(task);
+      continue;
+    }
+    is_any_done = true;
     task.lookup->result = slots[i] ? Lookup::Result::kFound : Lookup::Result::kAbsent;
     task.lookup->slot = slots[i];
     if (slots[i]) task.lookup->value = items[i]->value;
     task.stage = Task::Stage::kDone;
   }
+  // Something else has to happen first: a connection, or a memory server that comes back.
+  if (!is_any_done) session_.RefreshMap();
 }
 
 bool ItemFinder::ReadItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,

@@ -109,6 +109,7 @@ class ItemFinder {
 
   // What was allocated since the finder was last used.
   static constexpr size_t kBlockBytes = 256 * 1024;
+  static constexpr size_t kBlocksKept = 16;
   struct Block {
     std::unique_ptr<std::byte[]> bytes;
     size_t size = 0;

@@ -25,6 +25,7 @@ bool MemoryServer::Turn(int timeout_ms) {
   const auto events = endpoint_->Poll(timeout_ms);
   for (const rma::Event& event : events) {
     if (event.kind == rma::Event::Kind::kRequest) Answer(event);
+    if (event.kind == rma::Event::Kind::kLeft) HandleLeft(event.peer);
   }
   return !events.empty();
 }
@@ -38,8 +39,7 @@ void MemoryServer::Answer(const rma::Event& event) {
       !TakeNumber(fields, &client) || !fields.empty()) {
     reply_.assign(1, static_cast<char>(ReplyCode::kMalformed));
   } else if (kind == MessageKind::kHello) {
-    peers_[client].insert(event.peer);
-    reply_.assign(1, static_cast<char>(ReplyCode::kOk));
+    reply_.assign(1, static_cast<char>(Greet(event.peer, client)));
     AppendVarint(reply_, chunk_count_);
   } else {
     reply_.assign(1, static_cast<char>(ReplyCode::kOk));
@@ -48,7 +48,26 @@ void MemoryServer::Answer(const rma::Event& event) {
   endpoint_->Reply(event.peer, event.token, reply_);
 }
 
+// Client 0 is a hash server, which only asks.
+ReplyCode MemoryServer::Greet(rma::PeerId peer, uint32_t client) {
+  if (client == 0) return ReplyCode::kOk;
+  if (fenced_.contains(client)) return ReplyCode::kUnknownClient;
+  if (clients_.try_emplace(peer, client).first->second != client) return ReplyCode::kMalformed;
+  peers_[client].insert(peer);
+  return ReplyCode::kOk;
+}
+
+void MemoryServer::HandleLeft(rma::PeerId peer) {
+  const auto client = clients_.extract(peer);
+  if (!client || !endpoint_->Fence(peer)) return;
+  const auto peers = peers_.find(client.mapped());
+  if (peers == peers_.end()) return;
+  peers->second.erase(peer);
+  if (peers->second.empty()) peers_.erase(peers);
+}
+
 bool MemoryServer::Fence(uint32_t client) {
+  fenced_.insert(client);
   const auto at = peers_.find(client);
   if (at == peers_.end()) return true;
   std::erase_if(at->second, [this](rma::PeerId peer) { return endpoint_->Fence(peer); });

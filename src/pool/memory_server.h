@@ -1,8 +1,8 @@
 // memory_server.h: the memory that items lie in, and next to no code.
 //
 // Its one region is a number of chunks, which clients write and read one-sided. It answers two
-// calls: hello tells how many chunks there are and who calls; fence ends a client's access, so that
-// its chunks can be used again (H11 in hash_role.h).
+// calls: hello tells how many chunks there are and who calls; fence ends a client's access, and for
+// ever, so that its chunks can be used again (H11 in hash_role.h).
 //
 // Thread safety: one owner.
 #pragma once
@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "pool/messages.h"
 #include "pool/slot.h"
 #include "rma/fabric.h"
 
@@ -36,13 +37,17 @@ class MemoryServer {
   MemoryServer(SharedMemory memory, uint32_t chunk_count)
       : memory_(std::move(memory)), chunk_count_(chunk_count) {}
   void Answer(const rma::Event& event);
+  ReplyCode Greet(rma::PeerId peer, uint32_t client);
   bool Fence(uint32_t client);
+  void HandleLeft(rma::PeerId peer);
 
   SharedMemory memory_;
   const uint32_t chunk_count_;
   std::unique_ptr<rma::Endpoint> endpoint_;
-  // Every connection of a client that was ever made; those that are fenced are dropped.
+  // Connections by which a client's writes may still arrive.
   std::map<uint32_t, std::set<rma::PeerId>> peers_;
+  std::map<rma::PeerId, uint32_t> clients_;  // of the connections that are there
+  std::set<uint32_t> fenced_;                // clients; their numbers never come again
   std::string reply_;
 };
 

@@ -43,8 +43,10 @@ bool DecodeScan(std::string_view& from, ScanRequest* scan) {
   scan->is_reverse = (flags & kReverse) != 0;
   scan->seeks_floor = (flags & kFloor) != 0;
   scan->counts_only = (flags & kCounts) != 0;
-  return (flags & ~kScanFlags) == 0 && TakeNumber(from, &scan->limit) &&
-         TakeBytes(from, &scan->lower) && TakeBytes(from, &scan->upper);
+  // A scan from the floor goes forward.
+  if ((flags & ~kScanFlags) != 0 || (scan->is_reverse && scan->seeks_floor)) return false;
+  return TakeNumber(from, &scan->limit) && TakeBytes(from, &scan->lower) &&
+         TakeBytes(from, &scan->upper);
 }
 
 void EncodeScanReply(const ScanReply& reply, std::string& to) {

@@ -21,6 +21,9 @@ constexpr EngineTraits kTraits = {.name = "pool",
                                   .key_bytes_max = kKeyBytesMax,
                                   .value_bytes_max = kValueBytesMax};
 
+// How long the upkeep of one session may take.
+constexpr uint64_t kKeepAliveNs = 1'000'000;
+
 void Add(const ClientStatistics& more, ClientStatistics* to) {
   to->rounds += more.rounds;
   to->calls += more.calls;
@@ -76,8 +79,11 @@ Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {
   }
   auto endpoint = fabric_.Open({});
   if (!endpoint) return Fail(endpoint.error());
+  if (!(*endpoint)->capabilities().delivery_complete) {
+    return Fail(Code::kNotSupported, "this fabric does not tell when a write has arrived");
+  }
   return std::make_unique<BatchWorker>(
-      std::make_unique<ClientSession>(std::move(*endpoint), clock_, options_.times, source_),
+      std::make_unique<ClientSession>(std::move(*endpoint), clock_, source_),
       options_.cache_entries);
 }
 
@@ -100,7 +106,22 @@ Result<std::unique_ptr<PairIterator>> PoolEngine::OpenPairIterator(uint64_t) {
   return Fail(Code::kNotSupported, "a pool has no snapshots");
 }
 
-bool PoolEngine::Maintain(uint64_t) { return false; }
+// The one that was idle longest, which lies first, every tenth of the time that a client may be
+// silent for all of them.
+bool PoolEngine::Maintain(uint64_t) {
+  const uint64_t now = clock_.MonotonicNs();
+  std::unique_ptr<BatchWorker> worker;
+  {
+    const MutexLock lock(mutex_);
+    if (idle_.empty() || now < keep_alive_ns_) return false;
+    keep_alive_ns_ = now + PoolTimes{}.silence_ns_max / 10 / idle_.size();
+    worker = std::move(idle_.front());
+    idle_.erase(idle_.begin());
+  }
+  worker->KeepAlive(now + kKeepAliveNs);
+  GiveBack(std::move(worker));
+  return false;
+}
 
 EngineStatistics PoolEngine::Statistics() const {
   EngineStatistics statistics;

@@ -17,11 +17,11 @@
 //   before, so that a scan which begins after it has it.
 // A scan's items may be read for longer than read_ns_max: an item that checks is the slot's, as a
 //   slot comes again only after its chunk was recycled 256 times, which takes 512 times
-//   read_ns_max; the scan is made again if one does not check, or after kScanNsMax.
+//   read_ns_max; the scan is made again if one does not check, or after 256 times read_ns_max.
 //
 // Traits. Ordered, whole ranges, functions, conditional points. No snapshots, deadlines, atomic
 //   batches, watches, samples, or deletes of ranges: refused with kNotSupported. A scan gives at
-//   most 2^20 items.
+//   most 2^18 items.
 //
 // Progress. A write that depends on the value is made again only if another write of the key came
 //   between; after kTriesMax times it is refused with kUnavailable. Every batch ends after
@@ -45,7 +45,6 @@
 namespace skep::pool {
 
 struct PoolEngineOptions {
-  PoolTimes times;
   uint32_t timeout_ms = 10'000;
   size_t cache_entries = 64 * 1024;  // slots that a session remembers; 48 bytes each
 };
@@ -63,6 +62,8 @@ class PoolEngine final : public Engine {
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef) override {}
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
+  // Now and then asks for a lease in the name of each session that is idle, so that the pool does
+  // not forget it.
   bool Maintain(uint64_t now_ms) override;
   // The hash server's items; 0 if it does not answer.
   EngineStatistics Statistics() const override;
@@ -86,6 +87,7 @@ class PoolEngine final : public Engine {
   const PoolEngineOptions options_;
   mutable Mutex mutex_;
   mutable std::vector<std::unique_ptr<BatchWorker>> idle_ SKEP_GUARDED_BY(mutex_);
+  uint64_t keep_alive_ns_ SKEP_GUARDED_BY(mutex_) = 0;  // when the next idle session is looked at
   mutable ClientStatistics total_ SKEP_GUARDED_BY(mutex_);
 };
 

@@ -9,9 +9,9 @@
 
 namespace skep::pool {
 
-// Numbers of servers are given once and are not 0. `epoch` rises with every change of the two
-// roles, and each change is made by one versioned set: of two servers that want one, the
-// coordinator takes one and refuses the other.
+// Each process of a server has a number of its own, not 0, which no other one ever had. `epoch`
+// rises with every change of the two roles, and each change is made by one versioned set: of two
+// servers that want one, the coordinator takes one and refuses the other.
 struct PoolMap {
   uint64_t epoch = 0;
   uint32_t hash_server = 0;
@@ -19,6 +19,8 @@ struct PoolMap {
   std::map<uint32_t, Address> index_servers;
   std::map<uint32_t, Address> memory_servers;
   DigestKeys keys;
+
+  friend bool operator==(const PoolMap&, const PoolMap&) = default;
 };
 
 }  // namespace skep::pool

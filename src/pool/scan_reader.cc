@@ -9,7 +9,21 @@ namespace skep::pool {
 namespace {
 
 constexpr Status kNoAnswer(Code::kUnavailable, "the pool does not answer");
-constexpr size_t kWindow = 1024;  // items that are read side by side
+// Items that are read side by side: so many, and about so many units.
+constexpr size_t kWindow = 1024;
+constexpr uint64_t kWindowUnits = (8 << 20) / kUnitBytes;
+// Of an item that is longer than its slot tells.
+constexpr uint64_t kLongUnits = 4096;
+
+size_t WindowOf(std::span<const Slot> slots) {
+  uint64_t units = 0;
+  size_t count = 0;
+  while (count < slots.size() && count < kWindow && units < kWindowUnits) {
+    const uint32_t told = slots[count++].units();
+    units += told == Slot::kUnitsMax ? kLongUnits : told;
+  }
+  return count;
+}
 
 bool TakesLower(const Request& request) { return !request.has(Request::kReverse); }
 
@@ -61,7 +75,7 @@ bool ScanReader::Try(const Batch& batch, uint32_t slot, BatchWriter& out) {
   if (request.op == Op::kCount) {
     if (!AwaitApplied()) return false;
     outcome.integer = static_cast<int64_t>(count_);
-  } else if (!AddItems(batch, slot, out) || session_.now_ns() - begin_ns > kTryNsMax) {
+  } else if (!AddItems(batch, slot, out) || session_.now_ns() - begin_ns > TryNsMax()) {
     return false;
   }
   outcome.verdict = Verdict::kDone;
@@ -78,7 +92,7 @@ bool ScanReader::AddItems(const Batch& batch, uint32_t slot, BatchWriter& out) {
   out.BeginItems(slot);
   size_t begin = 0;
   do {
-    const size_t count = std::min(kWindow, slots_.size() - begin);
+    const size_t count = WindowOf(std::span(slots_).subspan(begin));
     const auto window = std::span(slots_).subspan(begin, count);
     uint64_t word = 0;
     if (!finder_.ReadItems(window, &items_, begin == 0 ? &word : nullptr)) return false;
@@ -130,7 +144,7 @@ bool ScanReader::AwaitApplied() {
   while (session_.Run(round)) {
     const Applied applied = IsApplied(word);
     if (applied != Applied::kNotYet) return applied == Applied::kYes;
-    if (session_.IsLate()) return false;
+    if (session_.IsLate() || session_.HasOtherMap()) return false;
   }
   return false;
 }

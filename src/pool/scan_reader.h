@@ -18,9 +18,6 @@ namespace skep::pool {
 
 class ScanReader {
  public:
-  // How long one try may take: see "A scan's items" in pool_engine.h.
-  static constexpr uint64_t kTryNsMax = 10'000'000'000;
-
   ScanReader(ClientSession& session, ItemFinder& finder) : session_(session), finder_(finder) {}
 
   // A kScan or kCount of a batch. Refused with kUnavailable if it has not come about by the
@@ -28,8 +25,11 @@ class ScanReader {
   void Run(const Batch& batch, uint32_t slot, BatchWriter& out);
 
  private:
+  // Whether the word tells that the scan's state is the hash server's, too.
   enum class Applied : uint8_t { kYes, kNotYet, kOtherEpoch };
 
+  // How long one try may take: see "A scan's items" in pool_engine.h.
+  uint64_t TryNsMax() const { return 256 * session_.times().read_ns_max; }
   bool Ask(const Batch& batch, const Request& request);
   // False: it is to be made again.
   bool Try(const Batch& batch, uint32_t slot, BatchWriter& out);

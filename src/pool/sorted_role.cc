@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "pool/fields.h"
 
 namespace skep::pool {
@@ -32,9 +31,13 @@ void SortedRole::Append(const rma::Event& event, std::string_view fields) {
   if (epoch != context_.map.epoch) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kWrongEpoch);
   }
-  // A batch that came before, on a connection that has broken, has the same entries.
-  if (batch.first_index() > log_end_ + 1 ||
-      (batch.first_index() <= log_end_ && batch.end_index() > log_end_ + 1)) {
+  if (context_.map.sorted_server == 0) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  }
+  // A batch that came before, on a connection that has broken, has the same entries. One without
+  // entries tells where its sender thinks that the log ends.
+  const bool came_before = !batch.empty() && batch.end_index() <= log_end_ + 1;
+  if (batch.first_index() != log_end_ + 1 && !came_before) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
   if (batch.first_index() == log_end_ + 1 && !batch.empty()) {
@@ -81,6 +84,7 @@ void SortedRole::AnswerScan(const rma::Event& event, const ScanRequest& scan) {
                                           (scan.is_reverse ? Request::kReverse : 0) |
                                           (scan.seeks_floor ? Request::kSeekFloor : 0));
   batch_.Clear();
+  batch_.set_scan_bytes_max(kKeyBytesScanned);
   batch_.Add({.op = scan.counts_only ? Op::kCount : Op::kScan,
               .flags = flags,
               .limit = scan.counts_only ? scan.limit : std::min(scan.limit, kSlotsMax),
@@ -88,7 +92,9 @@ void SortedRole::AnswerScan(const rma::Event& event, const ScanRequest& scan) {
               .other = scan.upper});
   context_.state.tree()->AwaitRelease(context_.state.tree()->Execute(batch_));
   const Outcome& outcome = batch_.outcome(0);
-  SKEP_CHECK(outcome.verdict == Verdict::kDone);
+  if (outcome.verdict != Verdict::kDone) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
   std::string slots;
   slots.reserve(size_t{outcome.item_count} * sizeof(Slot));
   if (!scan.counts_only) {

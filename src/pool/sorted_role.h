@@ -28,7 +28,10 @@ struct SortedRoleStatistics {
 class SortedRole {
  public:
   // Of one scan: a longer one says that there is more.
-  static constexpr uint32_t kSlotsMax = 1 << 20;
+  static constexpr uint32_t kSlotsMax = 1 << 18;
+  static constexpr size_t kKeyBytesScanned = 64 << 20;
+  // Entries that wait, above which the log is applied whatever else there is to do.
+  static constexpr uint64_t kWaitingMax = 64 * 1024;
 
   // The context's state keeps a tree.
   explicit SortedRole(IndexContext& context);
@@ -39,6 +42,8 @@ class SortedRole {
   bool Turn();
   // Applies all of it.
   void ApplyAll();
+  // The log waits for too long: Turn() is due.
+  bool IsBehind() const { return log_end_ - context_.state.applied() > kWaitingMax; }
 
   // The index of the last entry that was acknowledged.
   uint64_t log_end() const { return log_end_; }

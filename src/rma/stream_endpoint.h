@@ -36,6 +36,7 @@
 
 namespace skep::rma {
 
+// It has some 30 methods: a peer's life is one state machine, which the fabrics built on it share.
 class StreamEndpoint : public Endpoint {
  public:
   static constexpr size_t kStrangersMax = 256;

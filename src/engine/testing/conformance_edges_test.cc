@@ -233,6 +233,7 @@ TEST_P(EdgeConformance, EveryShapeOfRange) {
 // Goal: a count or delete in steps visits every key once, and no step more keys than it may.
 TEST_P(EdgeConformance, RangesInSteps) {
   SKEP_NEEDS(ordered);
+  SKEP_NEEDS(range_writes);
   constexpr uint32_t kStep = 7;
   constexpr int64_t kKeys = 100;
   for (int64_t i = 0; i < kKeys; ++i) Put("key" + std::to_string(i), "1");
@@ -265,6 +266,7 @@ TEST_P(EdgeConformance, RangesInSteps) {
 // Goal: deleting everything, by the whole range at once, keeps the keys that snapshots see.
 TEST_P(EdgeConformance, DeletingEverything) {
   SKEP_NEEDS(ordered);
+  SKEP_NEEDS(range_writes);
   for (const bool pinned : {false, true}) {
     if (pinned && !traits_.snapshots) break;
     for (int i = 0; i < 50; ++i) Put("key" + std::to_string(i), "1");
@@ -384,6 +386,7 @@ TEST_P(EdgeConformance, Hints) {
 // Goal: samples are uniform, and equal numbers on equal states choose the same key.
 // Method: 64 keys, 200 expected draws of each; the bounds are ten standard deviations away.
 TEST_P(EdgeConformance, Samples) {
+  SKEP_NEEDS(samples);
   constexpr int kKeys = 64;
   constexpr int kDraws = 200 * kKeys;
   for (int i = 0; i < 3 * kKeys; ++i) Put("key" + std::to_string(i), "1");

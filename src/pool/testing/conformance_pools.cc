@@ -40,7 +40,7 @@ struct Pool {
 template <typename Fabric>
 struct PoolAndEngine {
   std::unique_ptr<Pool<Fabric>> pool;
-  std::unique_ptr<Engine> engine = pool->pool.OpenEngine({.times = kTimes, .timeout_ms = 100'000});
+  std::unique_ptr<Engine> engine = pool->pool.OpenEngine({.timeout_ms = 100'000});
 };
 
 // The base that is a PoolAndEngine outlives the engine that forwards to it.
@@ -70,7 +70,5 @@ std::vector<EngineVariant> EnginesUnderTest() {
   return {{.name = "pool_mem", .info = &kMem, .in_process = false},
           {.name = "pool_tcp", .info = &kTcp, .in_process = false}};
 }
-
-std::vector<EngineVariant> EnginesUnderMemoryTest() { return EnginesUnderTest(); }
 
 }  // namespace skep

@@ -64,7 +64,7 @@ class PoolEngineTest : public testing::Test {
 
   World world_;
   LocalPool pool_{world_.fabric, OptionsOf(kTimes)};
-  std::unique_ptr<PoolEngine> engine_ = pool_.OpenEngine({.times = kTimes, .timeout_ms = 100'000});
+  std::unique_ptr<PoolEngine> engine_ = pool_.OpenEngine({.timeout_ms = 100'000});
   Batch batch_;
 };
 
@@ -116,7 +116,7 @@ TYPED_TEST(PoolEngineTest, RoundTripsAreThese) {
   LocalPool pool(world.fabric, {.times = times, .make_tree = &MakeTree, .address = [&](uint32_t n) {
                                   return world.AddressOf(n);
                                 }});
-  this->engine_ = pool.OpenEngine({.times = times, .timeout_ms = 100'000});
+  this->engine_ = pool.OpenEngine({.timeout_ms = 100'000});
   this->Put("key", "value");
   const auto count = [this](const Request& request) {
     const ClientStatistics before = this->engine_->statistics();

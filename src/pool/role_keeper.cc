@@ -1,0 +1,103 @@
+#include "pool/role_keeper.h"
+
+#include "pool/fields.h"
+
+namespace skep::pool {
+
+RoleKeeper::RoleKeeper(Coordinator& coordinator, Clock& clock, Random& random,
+                       RoleKeeperOptions options)
+    : coordinator_(coordinator),
+      clock_(clock),
+      random_(random),
+      options_(std::move(options)),
+      paths_(options_.pool) {}
+
+// A session that cannot be opened now is opened later.
+void RoleKeeper::OpenSession() {
+  follower_.reset();
+  session_.reset();
+  is_registered_ = false;
+  is_setting_ = false;
+  auto session = coordinator_.Open({.timeout_ms = options_.session_ms, .wake = options_.wake});
+  if (!session) return;
+  session_ = std::move(*session);
+  follower_ = std::make_unique<MapFollower>(*session_, options_.pool, kFollow);
+}
+
+bool RoleKeeper::Turn() {
+  const uint64_t now = clock_.MonotonicNs();
+  const bool is_due = now >= retry_ns_;
+  if (is_due) retry_ns_ = now + kRetryNs;
+  const bool is_over =
+      session_ == nullptr || session_->state() == CoordinatorSession::State::kExpired;
+  if (is_over && is_due) OpenSession();
+  if (session_ == nullptr) return false;
+  for (const CoordinatorEvent& event : session_->TakeEvents()) Handle(event);
+  if (session_->state() != CoordinatorSession::State::kConnected) return false;
+  if (is_due && !is_registered_) MakeNodes();
+  if (is_due && !follower_->is_complete()) follower_->Refresh();
+  if (is_registered_ && follower_->is_complete()) WantRoles();
+  return TakeMap();
+}
+
+void RoleKeeper::Handle(const CoordinatorEvent& event) {
+  follower_->Handle(event);
+  if (event.kind == CoordinatorEvent::Kind::kDisconnected) is_setting_ = false;
+  if (event.kind != CoordinatorEvent::Kind::kAnswer) return;
+  // A node of this number that an earlier session has left is gone soon.
+  if (event.token == kRegister) is_registered_ = event.outcome == CoordinatorOutcome::kDone;
+  if (event.token == kSetRoles) {
+    is_setting_ = false;
+    follower_->Refresh();
+  }
+}
+
+// Those that are there already stay as they are.
+void RoleKeeper::MakeNodes() {
+  std::string keys;
+  for (int i = 0; i < 4; ++i) AppendWord(keys, random_.Next());
+  const CoordinatorNode persistent = CoordinatorNode::kPersistent;
+  session_->Create(kMake, "/skep", "", persistent);
+  session_->Create(kMake, paths_.root, "", persistent);
+  session_->Create(kMake, paths_.index(), "", persistent);
+  session_->Create(kMake, paths_.memory(), "", persistent);
+  session_->Create(kMake, paths_.keys(), keys, persistent);
+  session_->Create(kRegister, paths_.index(options_.id), options_.address,
+                   CoordinatorNode::kEphemeral);
+}
+
+void RoleKeeper::WantRoles() {
+  if (is_setting_) return;
+  const auto& live = follower_->live_index_servers();
+  const PoolRoles& roles = follower_->roles();
+  if (follower_->roles_version() < 0) {
+    if (live.size() < 2 || *live.begin() != options_.id) return;
+    const PoolRoles first = {
+        .epoch = 1, .hash_server = options_.id, .sorted_server = *std::next(live.begin())};
+    is_setting_ = true;
+    return session_->Create(kSetRoles, paths_.roles(), first.Encode(),
+                            CoordinatorNode::kPersistent);
+  }
+  const bool is_hash = roles.hash_server == options_.id;
+  const bool is_sorted = roles.sorted_server == options_.id;
+  if (!is_hash && !is_sorted) return;
+  const uint32_t other = is_hash ? roles.sorted_server : roles.hash_server;
+  if (other == 0 || live.contains(other)) return;
+  SetRoles({.epoch = roles.epoch + 1, .hash_server = options_.id, .sorted_server = 0});
+}
+
+void RoleKeeper::SetRoles(const PoolRoles& roles) {
+  is_setting_ = true;
+  session_->Set(kSetRoles, paths_.roles(), roles.Encode(), follower_->roles_version());
+}
+
+bool RoleKeeper::TakeMap() {
+  if (!follower_->is_complete() || !follower_->has_keys() || follower_->map().epoch == 0 ||
+      follower_->map() == map_) {
+    return false;
+  }
+  map_ = follower_->map();
+  return true;
+}
+
+}  // namespace skep::pool

@@ -1,0 +1,83 @@
+// role_keeper.h: gives one index server its roles: says that it is there, and takes a role when it
+// may.
+//
+//   1  Makes the pool's nodes that are not there yet, and the ephemeral node of its own.
+//   2  No roles yet: of two index servers that are there, the one with the lower number sets
+//      {epoch 1, itself hash server, the other sorted server}.
+//   3  This server has a role and the node of the other one is gone: it sets {epoch + 1, itself
+//      hash server, nobody sorted server}, in the version that it has read.
+//   4  It passes every map to the index server, which takes what the map gives it (index_server.h).
+//
+// Safety. All changes of the roles are versioned sets of one node: of two servers that want one,
+//   the service takes one and refuses the other (kStale), which reads what the roles are now and
+//   finds itself without one. That the former hash server does not answer any more is not the
+//   coordinator's business: its authority ends by its own clock (hash_role.h).
+//   A set whose answer is lost may have been done or not: the roles are read again, and if they are
+//   as they were, it is made again in the same version.
+// Progress. A server that dies is noticed when its session ends. While the service does not answer
+//   nothing changes: the two servers go on as they are.
+// A server whose session has ended opens another one and makes its node again. If it has lost its
+//   role meanwhile, it has none: another server cannot be given one yet.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/coordinator.h"
+#include "base/random.h"
+#include "pool/map_follower.h"
+
+namespace skep::pool {
+
+struct RoleKeeperOptions {
+  std::string pool;
+  // A number that no other server of the pool has or had, also not an earlier process of this one,
+  // whose roles it must not be taken for: drawn at random, not 0.
+  uint32_t id = 0;
+  Address address;             // of this index server
+  uint32_t session_ms = 1000;  // how long the service waits for a sign of life
+  std::function<void()> wake;  // as CoordinatorSessionOptions::wake
+};
+
+class RoleKeeper {
+ public:
+  // How often what was not done is done again.
+  static constexpr uint64_t kRetryNs = 100'000'000;
+
+  // `random` draws the digest keys of a new pool. All outlive it.
+  RoleKeeper(Coordinator& coordinator, Clock& clock, Random& random, RoleKeeperOptions options);
+
+  // Does what is due. True: the map has changed; map() is to be passed on.
+  bool Turn();
+  // epoch 0: not known yet.
+  const PoolMap& map() const { return map_; }
+
+ private:
+  enum Token : uint64_t { kMake = 1, kRegister, kSetRoles, kFollow = 1 << 10 };
+
+  void OpenSession();
+  void Handle(const CoordinatorEvent& event);
+  void MakeNodes();
+  void WantRoles();
+  void SetRoles(const PoolRoles& roles);
+  bool TakeMap();
+
+  Coordinator& coordinator_;
+  Clock& clock_;
+  Random& random_;
+  const RoleKeeperOptions options_;
+  const PoolPaths paths_;
+  std::unique_ptr<CoordinatorSession> session_;
+  std::unique_ptr<MapFollower> follower_;
+  PoolMap map_;
+  bool is_registered_ = false;  // the node of this server is there, and is this session's
+  bool is_setting_ = false;     // a set of the roles is under way
+  uint64_t retry_ns_ = 0;
+};
+
+}  // namespace skep::pool
