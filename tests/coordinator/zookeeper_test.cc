@@ -17,11 +17,6 @@
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
   return "leak:libzookeeper_mt";
 }
-// The library's log writes into a buffer that its threads share. Only what it calls itself is left
-// out, not what its threads call of ours.
-extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "called_from_lib:libzookeeper_mt.so.2\n";
-}
 
 namespace skep {
 namespace {
