@@ -7,7 +7,10 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 #include <thread>
 
@@ -20,6 +23,19 @@ using std::chrono::milliseconds;
 
 bool CanRun(const char* command) {
   return std::system((std::string("command -v ") + command + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+// The threads of a process stop one by one, each when it next runs.
+bool IsStopped(pid_t pid) {
+  const std::filesystem::path threads = "/proc/" + std::to_string(pid) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(threads)) {
+    std::ifstream file(thread.path() / "stat");
+    const std::string stat(std::istreambuf_iterator<char>(file), {});
+    // "number (name) state ...": a name may have parentheses too.
+    const size_t name_end = stat.rfind(") ");
+    if (name_end == std::string::npos || stat.substr(name_end + 2, 1) != "T") return false;
+  }
+  return true;
 }
 
 // What a server says of itself; "": nothing.
@@ -117,7 +133,12 @@ int ZooKeeperServers::FindLeader() const {
 }
 
 void ZooKeeperServers::Kill(int server) { SKEP_CHECK(kill(pids_.at(server), SIGKILL) == 0); }
-void ZooKeeperServers::Stop(int server) { SKEP_CHECK(kill(pids_.at(server), SIGSTOP) == 0); }
+void ZooKeeperServers::Stop(int server) {
+  const pid_t pid = pids_.at(server);
+  SKEP_CHECK(kill(pid, SIGSTOP) == 0);
+  while (!IsStopped(pid)) std::this_thread::sleep_for(milliseconds(1));
+}
+
 void ZooKeeperServers::Continue(int server) { SKEP_CHECK(kill(pids_.at(server), SIGCONT) == 0); }
 
 void ZooKeeperServers::Restart() {

@@ -31,7 +31,7 @@ class ZooKeeperServers {
   int FindLeader() const;
   // Ends one with SIGKILL.
   void Kill(int server);
-  // Stops one as a machine that is too busy does, and lets it go on.
+  // Stops all threads of one, as a machine that is too busy does, and lets them go on.
   void Stop(int server);
   void Continue(int server);
   // Starts those again that were killed, and waits until clients can connect to all.
