@@ -95,6 +95,7 @@ class Session final : public CoordinatorSession {
   void Send(CoordinatorRequest request) override;
   std::vector<CoordinatorEvent> Receive() override;
 
+  bool IsConnected();
   int Submit(Asked& asked);
 
   Asked* Keep(Asked asked);
@@ -121,7 +122,7 @@ class Session final : public CoordinatorSession {
   Mutex mutex_;
   std::map<const Asked*, std::unique_ptr<Asked>> asked_ SKEP_GUARDED_BY(mutex_);
   std::vector<CoordinatorEvent> events_ SKEP_GUARDED_BY(mutex_);
-  bool was_connected_ SKEP_GUARDED_BY(mutex_) = false;
+  bool is_connected_ SKEP_GUARDED_BY(mutex_) = false;
 };
 
 std::vector<CoordinatorEvent> Session::Receive() {
@@ -150,10 +151,16 @@ void Session::Drop(const Asked* asked) {
   asked_.erase(asked);
 }
 
-// While it connects the library would keep a request, and fail it with the next attempt.
+// While it connects the library would keep a request, and fail it with the next attempt. It tells
+// of a lost connection before its own state says so, and of a new one after.
+bool Session::IsConnected() {
+  MutexLock lock(mutex_);
+  return is_connected_ && zoo_state(handle_) == ZOO_CONNECTED_STATE;
+}
+
 void Session::Send(CoordinatorRequest request) {
   const uint64_t token = request.token;
-  if (zoo_state(handle_) != ZOO_CONNECTED_STATE) return AnswerUnsent(token, Outcome::kNotSent);
+  if (!IsConnected()) return AnswerUnsent(token, Outcome::kNotSent);
   Asked* const watch = request.watch ? Keep({.session = this, .request = request}) : nullptr;
   Asked* const asked = Keep({.session = this,
                              .request = std::move(request),
@@ -256,7 +263,7 @@ void Session::FollowState(zhandle_t* handle, int state) {
   const bool is_connected = state == ZOO_CONNECTED_STATE;
   {
     MutexLock lock(mutex_);
-    const bool was_connected = std::exchange(was_connected_, is_connected);
+    const bool was_connected = std::exchange(is_connected_, is_connected);
     if (is_connected) {
       event.kind = CoordinatorEvent::Kind::kConnected;
       id_.store(static_cast<uint64_t>(zoo_client_id(handle)->client_id));
