@@ -23,7 +23,12 @@ class OtherProcess {
 
 class CoordinatorWorld {
  public:
-  enum class Link : uint8_t { kOpen, kParted, kOneWay };  // kOneWay: requests pass, answers do not
+  enum class Link : uint8_t {
+    kOpen,
+    kParted,   // nothing passes
+    kOneWay,   // requests pass, answers do not
+    kRefused,  // nothing passes; the client is told, by the end of its connections
+  };
 
   virtual ~CoordinatorWorld() = default;
 

@@ -39,6 +39,14 @@ void LinkProxy::Set(bool to_server, bool to_client) {
   }
   to_server_ = to_server;
   to_client_ = to_client;
+  is_refusing_ = false;
+  poller_->Wake();
+}
+
+void LinkProxy::Refuse() {
+  MutexLock lock(mutex_);
+  for (auto& connection : connections_) connection->is_over = true;
+  is_refusing_ = true;
   poller_->Wake();
 }
 
@@ -56,6 +64,7 @@ void LinkProxy::Turn() SKEP_NO_THREAD_SAFETY_ANALYSIS {
 void LinkProxy::Accept() SKEP_NO_THREAD_SAFETY_ANALYSIS {
   int error = 0;
   while (auto client = listener_->Accept(&error)) {
+    if (is_refusing_) continue;
     auto server = SocketNetwork().Connect(server_, 1000);
     if (!server) continue;  // the client is told by the end of its connection
     auto connection = std::make_unique<Connection>();

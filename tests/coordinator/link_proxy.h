@@ -24,6 +24,8 @@ class LinkProxy {
   // What comes from now on passes in these ways. To open both again cuts the connections, since
   // they miss what was swallowed.
   void Set(bool to_server, bool to_client);
+  // Ends all connections and, until the next Set, those that come, at once.
+  void Refuse();
 
  private:
   struct Connection {
@@ -43,6 +45,7 @@ class LinkProxy {
   Mutex mutex_;
   bool to_server_ SKEP_GUARDED_BY(mutex_) = true;
   bool to_client_ SKEP_GUARDED_BY(mutex_) = true;
+  bool is_refusing_ SKEP_GUARDED_BY(mutex_) = false;
   bool is_stopping_ SKEP_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Connection>> connections_ SKEP_GUARDED_BY(mutex_);
   std::thread thread_;

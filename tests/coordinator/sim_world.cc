@@ -26,7 +26,8 @@ class SimWorld final : public CoordinatorWorld {
 
   void SetLink(CoordinatorSession& session, Link link) override {
     constexpr SimCoordinatorLink kLinks[] = {SimCoordinatorLink::kOpen, SimCoordinatorLink::kParted,
-                                             SimCoordinatorLink::kOneWay};
+                                             SimCoordinatorLink::kOneWay,
+                                             SimCoordinatorLink::kParted};
     service_.SetLink(session, kLinks[static_cast<size_t>(link)]);
     if (link == Link::kOpen) service_.Reset(session);
   }

@@ -98,7 +98,11 @@ std::unique_ptr<CoordinatorSession> ZooKeeperWorld::OpenAt(
 
 void ZooKeeperWorld::SetLink(CoordinatorSession& session, Link link) {
   for (auto& proxy : links_.at(&session)) {
-    proxy->Set(link != Link::kParted, link == Link::kOpen);
+    if (link == Link::kRefused) {
+      proxy->Refuse();
+    } else {
+      proxy->Set(link != Link::kParted, link == Link::kOpen);
+    }
   }
 }
 
