@@ -64,8 +64,4 @@ bool Chunks::MayCommit(Slot slot, uint32_t client) const {
          chunk.state == State::kLeased && chunk.client == client && chunk.gen == slot.gen();
 }
 
-void Chunks::DropAllItems() {
-  for (Chunk& chunk : chunks_) chunk.items = 0;
-}
-
 }  // namespace skep::pool

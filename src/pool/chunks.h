@@ -72,7 +72,6 @@ class Chunks {
   bool MayCommit(Slot slot, uint32_t client) const;
   void AddItem(Slot slot) { ++chunks_[slot.chunk()].items; }
   void DropItem(Slot slot) { --chunks_[slot.chunk()].items; }
-  void DropAllItems();
 
   // A chunk that may be leased, none of those for which `is_taken` is true: the next one behind
   // that which was leased last, so that a chunk rests for as long as there are others.

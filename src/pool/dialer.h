@@ -41,28 +41,16 @@ class Dialer {
     }
     return 0;
   }
-  // The server that the connection leads to; 0: it is none of this dialer.
-  uint32_t ServerOf(rma::PeerId peer) const {
-    const auto at = servers_.find(peer);
-    return at == servers_.end() ? 0 : at->second;
-  }
-  // Ends the connection, if there is one.
-  void Forget(uint32_t server) {
-    const auto at = lines_.find(server);
-    if (at == lines_.end()) return;
-    if (at->second.peer != 0) Drop(at->second);
-    lines_.erase(at);
-  }
-
   // Takes kJoined and kLeft. Returns the server; 0: it is none of this dialer's connections.
   uint32_t Handle(const rma::Event& event) {
-    const uint32_t server = ServerOf(event.peer);
-    if (server == 0) return 0;
+    const auto at = servers_.find(event.peer);
+    if (at == servers_.end()) return 0;
+    const uint32_t server = at->second;
     Line& line = lines_[server];
     if (event.kind == rma::Event::Kind::kJoined) {
       line.is_joined = true;
     } else if (event.kind == rma::Event::Kind::kLeft) {
-      servers_.erase(event.peer);
+      servers_.erase(at);
       if (line.peer == event.peer) line = {.address = line.address, .retry_ns = line.retry_ns};
     }
     return server;

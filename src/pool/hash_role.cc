@@ -160,7 +160,6 @@ void HashRole::Commit(const rma::Event& event, std::string_view fields) {
   LogEntry entry;
   while (DecodeEntry(fields, &entry)) Enter(group, entry);
   Await(group, event, MessageKind::kCommit, begin);
-  statistics_.commits += count;
 }
 
 void HashRole::Renew(const rma::Event& event, std::string_view fields) {
@@ -249,7 +248,6 @@ void HashRole::Find(const rma::Event& event, std::string_view fields) {
     }
     AppendSlot(fields_, context_.state.Find(key));
   }
-  statistics_.finds += count;
   context_.Answer(event.peer, event.token, fields_);
 }
 
@@ -329,7 +327,6 @@ void HashRole::Ship(rma::PeerId peer, const LogBatch& entries) {
   last_sent_ns_ = context_.now_ns();
   shipments_.push_back({.token = next_token_, .sent_ns = last_sent_ns_});
   context_.endpoint.Call(peer, next_token_++, fields_);
-  ++statistics_.shipments;
 }
 
 bool HashRole::HandleReply(const rma::Event& event) {
@@ -394,7 +391,6 @@ void HashRole::ApplyFront() {
     if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
     if (entry.kind == LogEntry::Kind::kRecycle) {
       recycling_.erase(entry.chunk);
-      ++statistics_.recycled_chunks;
     }
   }
 }
@@ -512,7 +508,6 @@ void HashRole::AskForFence(uint32_t chunk, Recycling& recycling) {
   fields_.assign(1, static_cast<char>(MessageKind::kFence));
   AppendVarint(fields_, context_.state.chunks().all()[chunk].client);
   context_.endpoint.Call(peer, next_token_++, fields_);
-  ++statistics_.fences;
 }
 
 void HashRole::ForgetSilentClients() {

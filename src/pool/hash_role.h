@@ -49,14 +49,6 @@
 
 namespace skep::pool {
 
-struct HashRoleStatistics {
-  uint64_t commits = 0;
-  uint64_t shipments = 0;
-  uint64_t finds = 0;
-  uint64_t recycled_chunks = 0;
-  uint64_t fences = 0;
-};
-
 // It has some 35 methods: a handler for each message, and what makes one log of all they enter.
 class HashRole {
  public:
@@ -81,7 +73,6 @@ class HashRole {
 
   // Entries that are not applied yet.
   uint64_t pending() const { return next_index_ - 1 - context_.state.applied(); }
-  const HashRoleStatistics& statistics() const { return statistics_; }
 
  private:
   static constexpr size_t kShippedMax = 4;
@@ -176,7 +167,6 @@ class HashRole {
   uint64_t upkeep_ns_ = 0;
   std::vector<CommitVerdict> verdicts_;
   std::string fields_;  // scratch
-  HashRoleStatistics statistics_;
 };
 
 }  // namespace skep::pool

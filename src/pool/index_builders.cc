@@ -22,13 +22,6 @@ uint32_t BytesWithKey(Slot slot) {
   return std::min(slot.units(), kUnits) * kUnitBytes;
 }
 
-Slot SlotOf(std::string_view bytes) {
-  uint64_t word = 0;
-  SKEP_CHECK(bytes.size() == sizeof(word));
-  std::memcpy(&word, bytes.data(), sizeof(word));
-  return Slot(word);
-}
-
 }  // namespace
 
 bool HashBuilder::Step(bool* is_whole) {
@@ -132,8 +125,7 @@ void TreeBuilder::Add(const Post& post) {
     const KeyDigest digest = DigestOf(context_.state.keys(), key);
     // If the slot is the key's still, its chunk was not recycled, and the bytes are the item's.
     if (hash.Find(digest) != wanted.slot) continue;
-    batch_.Put(batch_.scratch().Copy(key),
-               {reinterpret_cast<const char*>(&wanted.slot), sizeof(Slot)});
+    batch_.Put(batch_.scratch().Copy(key), BytesOf(wanted.slot));
   }
   tree_.Execute(batch_);
   batch_.Clear();

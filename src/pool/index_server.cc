@@ -3,13 +3,6 @@
 #include "base/check.h"
 
 namespace skep::pool {
-namespace {
-
-// A tree is given a little of its upkeep in each turn that has nothing else to do.
-constexpr uint64_t kNoTime = 0;
-
-}  // namespace
-
 Result<std::unique_ptr<IndexServer>> IndexServer::Open(rma::Fabric& fabric, Clock& clock,
                                                        IndexServerOptions options) {
   auto server = std::unique_ptr<IndexServer>(new IndexServer(clock, std::move(options)));
@@ -163,7 +156,8 @@ bool IndexServer::StepRoles(bool is_idle) {
   if (StepBuilders()) did = true;
   const bool is_due = sorted_role_ != nullptr && (is_idle || sorted_role_->IsBehind());
   if (is_due && sorted_role_->Turn()) did = true;
-  if (tree_ != nullptr && is_idle && !did && tree_->Maintain(kNoTime)) did = true;
+  // The tree has no deadlines, so its time stands still.
+  if (tree_ != nullptr && is_idle && !did && tree_->Maintain(0)) did = true;
   return did;
 }
 

@@ -63,10 +63,6 @@ class IndexServer {
 
   Address address() const { return endpoint_->address(); }
   uint32_t id() const { return options_.id; }
-  // For tests, and for people who watch. Null: this server has not the role.
-  const IndexState* state() const { return state_.get(); }
-  const HashRole* hash_role() const { return hash_role_.get(); }
-  const SortedRole* sorted_role() const { return sorted_role_.get(); }
 
  private:
   struct Header {

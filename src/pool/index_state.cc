@@ -1,7 +1,6 @@
 #include "pool/index_state.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 
@@ -10,17 +9,6 @@ namespace {
 
 using Kind = LogEntry::Kind;
 using Condition = LogEntry::Condition;
-
-std::string_view BytesOf(const uint64_t& word) {
-  return {reinterpret_cast<const char*>(&word), sizeof(word)};
-}
-
-Slot SlotOf(std::string_view bytes) {
-  uint64_t word = 0;
-  SKEP_CHECK(bytes.size() == sizeof(word));
-  std::memcpy(&word, bytes.data(), sizeof(word));
-  return Slot(word);
-}
 
 bool Holds(const LogEntry& entry, Slot before) {
   switch (entry.condition) {
@@ -49,8 +37,8 @@ void IndexState::Apply(const LogBatch& batch, std::vector<CommitVerdict>* verdic
   verdicts_ = verdicts;
   first_verdict_ = verdicts->size();
   verdicts->resize(first_verdict_ + batch.size());
-  words_.clear();
-  words_.reserve(batch.size());
+  slots_.clear();
+  slots_.reserve(batch.size());
   for (size_t i = 0; i < batch.size(); ++i) {
     const LogEntry entry = batch.entry(i);
     if (entry.kind == Kind::kPut || entry.kind == Kind::kDelete) {
@@ -125,14 +113,14 @@ void IndexState::ChangeHash(const LogEntry& entry, const KeyDigest& digest) {
 }
 
 void IndexState::AddToTree(const LogEntry& entry, bool judges) {
-  const Words& words = words_.emplace_back(Words{entry.slot.bits(), entry.expected.bits()});
+  const Slots& slots = slots_.emplace_back(Slots{entry.slot, entry.expected});
   Request request = {.op = OpOf(entry, judges),
                      .flags = Request::kReturnPrevious,
                      .key = entry.key,
-                     .value = BytesOf(words[0])};
+                     .value = BytesOf(slots[0])};
   if (judges && entry.condition == Condition::kIfSlot) {
     request.when = Request::kEquals;
-    request.other = BytesOf(words[1]);
+    request.other = BytesOf(slots[1]);
   }
   if (entry.kind == Kind::kDelete) request.value = {};
   operations_.Add(request);

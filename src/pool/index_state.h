@@ -67,8 +67,7 @@ class IndexState {
   uint32_t next_client() const { return next_client_; }
 
  private:
-  using Words =
-      std::array<uint64_t, 2>;  // a slot, and the one that is expected, as the tree has them
+  using Slots = std::array<Slot, 2>;  // an entry's slot, and the one that it expects
 
   void Commit(const LogBatch& batch, size_t i);
   // The verdict of an entry that is not to be done: it was done before, or may not be.
@@ -98,7 +97,7 @@ class IndexState {
   std::vector<CommitVerdict>* verdicts_ = nullptr;
   size_t first_verdict_ = 0;
   Batch operations_;            // of the tree
-  std::vector<Words> words_;    // one for each of them; they do not move
+  std::vector<Slots> slots_;    // one for each of them; they do not move
   std::vector<size_t> judged_;  // the entries whose verdicts the tree gives, one an operation
 };
 

@@ -7,8 +7,6 @@
 namespace skep::pool {
 namespace {
 
-constexpr uint32_t kChunksAtOnce = 1;
-
 constexpr Status kNotSent(Code::kUnavailable, "the pool does not answer");
 constexpr Status kNotKnown(Code::kUnavailable,
                            "the pool does not answer: whether it was done is not known");
@@ -28,10 +26,12 @@ void SetAll(std::span<Write> writes, Status status) {
 }  // namespace
 
 void ItemWriter::Run(std::span<Write> writes) {
+  Status written;
   do {
-    const Status written = WriteItems(writes);
-    if (!written.ok()) return SetAll(writes, written);
-  } while (!Commit(writes));
+    written = WriteItems(writes);
+    if (!written.ok()) SetAll(writes, written);
+  } while (written.ok() && !Commit(writes));
+  // In a pool that is full, too: only a chunk that is sealed makes room.
   SealFull();
 }
 
@@ -40,7 +40,6 @@ void ItemWriter::StartAnew() {
   client_ = session_.client();
   next_sequence_ = 1;
   chunk_.reset();
-  spare_.clear();
   full_.clear();
 }
 
@@ -89,40 +88,34 @@ Status ItemWriter::Place(Write& write, Round& round) {
 Status ItemWriter::TakeChunk() {
   if (chunk_) full_.push_back(chunk_->number);
   chunk_.reset();
-  while (spare_.empty()) {
+  while (!chunk_) {
     const Status leased = Lease();
     if (!leased.ok()) return leased;
   }
-  chunk_ = spare_.back();
-  spare_.pop_back();
   return {};
 }
 
 Status ItemWriter::Lease() {
   request_ = RequestOf(MessageKind::kLease, session_);
-  AppendVarint(request_, kChunksAtOnce);
+  AppendVarint(request_, 1);
   ReplyCode code;
   auto fields = session_.Call(ClientSession::To::kHashServer, request_, &code);
   if (code == ReplyCode::kPoolFull) return kFull;
   if (code == ReplyCode::kUnknownClient) session_.ForgetClient();
   uint64_t count = 0;
-  if (!fields || !TakeVarint(*fields, &count) || count > kChunksAtOnce) {
+  if (!fields || !TakeVarint(*fields, &count) || count != 1) {
     if (session_.IsLate()) return kNotSent;
     session_.RefreshMap();
     if (!session_.Join()) return kNotSent;
     if (client_ != session_.client()) StartAnew();
     return {};
   }
-  std::vector<Chunk> leased(count);
-  for (Chunk& chunk : leased) {
-    if (!TakeNumber(*fields, &chunk.number) || !TakeNumber(*fields, &chunk.gen)) return kNotSent;
-  }
-  for (Chunk& chunk : leased) {
-    const auto place = session_.PlaceOf(chunk.number);
-    if (!place) return kNotSent;
-    chunk.place = *place;
-    spare_.push_back(chunk);
-  }
+  Chunk leased;
+  if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen)) return kNotSent;
+  const auto place = session_.PlaceOf(leased.number);
+  if (!place) return kNotSent;
+  leased.place = *place;
+  chunk_ = leased;
   return {};
 }
 

@@ -72,6 +72,7 @@ class ItemWriter {
   //   kUnavailable, kOutOfMemory  there is none
   Status Place(Write& write, Round& round);
   Status TakeChunk();
+  // A chunk to be filled; or none yet, and the request is to be made again.
   Status Lease();
   // False: the client was forgotten, and nothing was done.
   bool Commit(std::span<Write> writes);
@@ -85,7 +86,6 @@ class ItemWriter {
   uint64_t next_sequence_ = 1;
   uint64_t next_item_ = 1;      // the sequence number of the item that is placed next
   std::optional<Chunk> chunk_;  // that is being filled
-  std::vector<Chunk> spare_;    // leased and empty
   std::vector<uint32_t> full_;  // to be sealed
   std::vector<std::unique_ptr<std::byte[]>> buffers_;
   std::string request_;

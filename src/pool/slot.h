@@ -18,6 +18,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "base/check.h"
 
 namespace skep::pool {
 
@@ -54,7 +59,19 @@ class Slot {
   uint64_t bits_ = 0;
 };
 
-static_assert(sizeof(Slot) == 8);
+// A slot as a value of an engine.
+inline std::string_view BytesOf(const Slot& slot) {
+  return {reinterpret_cast<const char*>(&slot), sizeof(slot)};
+}
+// `bytes` are those of a slot.
+inline Slot SlotOf(std::string_view bytes) {
+  uint64_t word = 0;
+  SKEP_CHECK(bytes.size() == sizeof(word));
+  std::memcpy(&word, bytes.data(), sizeof(word));
+  return Slot(word);
+}
+
+static_assert(sizeof(Slot) == 8 && std::is_trivially_copyable_v<Slot>);
 static_assert(kChunkUnits == 1 << 15);
 
 }  // namespace skep::pool

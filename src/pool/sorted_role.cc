@@ -44,7 +44,6 @@ void SortedRole::Append(const rma::Event& event, std::string_view fields) {
     log_end_ = batch.end_index() - 1;
     log_.push_back(std::move(batch));
   }
-  ++statistics_.shipments;
   last_answer_ns_ = context_.now_ns();
   fields_.clear();
   AppendVarint(fields_, log_end_);
@@ -100,8 +99,6 @@ void SortedRole::AnswerScan(const rma::Event& event, const ScanRequest& scan) {
   if (!scan.counts_only) {
     for (const Item& item : batch_.items(0)) slots.append(item.value);
   }
-  ++statistics_.scans;
-  statistics_.scanned_items += outcome.item_count;
   fields_.clear();
   EncodeScanReply({.applied = context_.state.applied(),
                    .count = static_cast<uint64_t>(outcome.integer),

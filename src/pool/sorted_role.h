@@ -19,12 +19,6 @@
 
 namespace skep::pool {
 
-struct SortedRoleStatistics {
-  uint64_t scans = 0;
-  uint64_t scanned_items = 0;
-  uint64_t shipments = 0;
-};
-
 class SortedRole {
  public:
   // Of one scan: a longer one says that there is more.
@@ -52,7 +46,6 @@ class SortedRole {
   uint64_t authority_ends_ns() const {
     return last_answer_ns_ + context_.times.lease_ns + context_.times.lease_ns / 64;
   }
-  const SortedRoleStatistics& statistics() const { return statistics_; }
 
  private:
   void Append(const rma::Event& event, std::string_view fields);
@@ -66,7 +59,6 @@ class SortedRole {
   std::vector<CommitVerdict> verdicts_;
   Batch batch_;
   std::string fields_;  // scratch
-  SortedRoleStatistics statistics_;
 };
 
 }  // namespace skep::pool

@@ -2,8 +2,19 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "keyspace/factory.h"
 
 namespace skep::pool {
+namespace {
+
+std::unique_ptr<Engine> MakeTree() {
+  static MemoryBudget budget;
+  EngineOptions options;
+  options.budget = &budget;
+  return FindEngine("btree")->make(options);
+}
+
+}  // namespace
 
 LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
     : fabric_(fabric), options_(options) {
@@ -23,7 +34,7 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
                                      .times = options.times,
                                      .buckets_max = 1 << 20,
                                      .overflow_max = 1 << 20,
-                                     .make_tree = options.make_tree});
+                                     .make_tree = &MakeTree});
     SKEP_CHECK(server.has_value());
     map.index_servers[id] = (*server)->address();
     index_servers_[id] = std::make_unique<ServerThread<IndexServer>>(std::move(*server));

@@ -23,7 +23,6 @@ struct LocalPoolOptions {
   uint32_t memory_servers = 1;
   uint32_t chunks = 64;  // of each
   PoolTimes times;
-  std::function<std::unique_ptr<Engine>()> make_tree;
   // Where the n-th server listens.
   std::function<Address(uint32_t)> address;
 };
@@ -80,7 +79,6 @@ class LocalPool {
   std::unique_ptr<PoolEngine> OpenEngine(const PoolEngineOptions& options);
   // Ends an index server, as its crash would, and gives the map to the other one.
   void KillIndexServer(uint32_t id);
-  ServerThread<IndexServer>& index_server(uint32_t id) { return *index_servers_.at(id); }
 
  private:
   void Spread();

@@ -4,49 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/temporary_directory_test.h"
-#include "keyspace/factory.h"
-#include "pool/testing/local_pool.h"
-#include "rma/mem_fabric.h"
-#include "rma/tcp_fabric.h"
+#include "pool/testing/pool_worlds.h"
 
 namespace skep::pool {
 namespace {
 
-std::unique_ptr<Engine> MakeTree() {
-  static MemoryBudget budget;
-  EngineOptions options;
-  options.budget = &budget;
-  return FindEngine("btree")->make(options);
-}
-
-// Threads that wait for a processor may take long.
-constexpr PoolTimes kTimes = {.read_ns_max = 2'000'000'000, .lease_ns = 2'000'000'000};
-
-struct Mem {
-  TemporaryDirectory directory;
-  rma::MemFabric fabric;
-  Address AddressOf(uint32_t n) { return "unix:" + directory.path() + "/" + std::to_string(n); }
-};
-
-struct Tcp {
-  rma::TcpFabric fabric{SocketNetwork(), SystemClock()};
-  Address AddressOf(uint32_t) { return "127.0.0.1:0"; }
-};
-
 template <typename World>
 class PoolEngineTest : public testing::Test {
  protected:
-  LocalPoolOptions OptionsOf(const PoolTimes& times) {
-    return {.times = times, .make_tree = &MakeTree, .address = [this](uint32_t n) {
-              return world_.AddressOf(n);
-            }};
-  }
-
   Outcome Run(const Request& request) {
     batch_.Clear();
     batch_.Add(request);
@@ -63,12 +33,12 @@ class PoolEngineTest : public testing::Test {
   }
 
   World world_;
-  LocalPool pool_{world_.fabric, OptionsOf(kTimes)};
-  std::unique_ptr<PoolEngine> engine_ = pool_.OpenEngine({.timeout_ms = 100'000});
+  LocalPool pool_{world_.fabric, PoolOptionsOf(world_)};
+  std::unique_ptr<PoolEngine> engine_ = pool_.OpenEngine(kPatientEngine);
   Batch batch_;
 };
 
-using Worlds = testing::Types<Mem, Tcp>;
+using Worlds = testing::Types<MemWorld, TcpWorld>;
 TYPED_TEST_SUITE(PoolEngineTest, Worlds);
 
 TYPED_TEST(PoolEngineTest, FindsWhatWasPut) {
@@ -113,10 +83,8 @@ TYPED_TEST(PoolEngineTest, RoundTripsAreThese) {
   // No lease has to be renewed meanwhile.
   const PoolTimes times = {.read_ns_max = 1'000'000'000'000, .lease_ns = 1'000'000'000'000};
   TypeParam world;
-  LocalPool pool(world.fabric, {.times = times, .make_tree = &MakeTree, .address = [&](uint32_t n) {
-                                  return world.AddressOf(n);
-                                }});
-  this->engine_ = pool.OpenEngine({.timeout_ms = 100'000});
+  LocalPool pool(world.fabric, PoolOptionsOf(world, times));
+  this->engine_ = pool.OpenEngine(kPatientEngine);
   this->Put("key", "value");
   const auto count = [this](const Request& request) {
     const ClientStatistics before = this->engine_->statistics();
@@ -150,6 +118,32 @@ TYPED_TEST(PoolEngineTest, IncrementsOfThreadsAddUp) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(this->Get("counter"), std::to_string(kThreads * kAdds));
+}
+
+// H2, H3: what was replaced makes room, after a while: a client that writes several times as much
+// as the pool holds is told now and then that the pool is full, and gets on.
+TYPED_TEST(PoolEngineTest, WhatWasReplacedMakesRoom) {
+  constexpr uint32_t kChunks = 3;
+  const std::string value(300'000, 'v');
+  TypeParam world;
+  LocalPoolOptions options = PoolOptionsOf(world);
+  options.times.read_ns_max = 20'000'000;
+  options.chunks = kChunks;
+  LocalPool pool(world.fabric, options);
+  this->engine_ = pool.OpenEngine(kPatientEngine);
+  int refused = 0;
+  for (int written = 0; written < 60;) {
+    const Outcome outcome = this->Run({.op = Op::kPut, .key = "key", .value = value});
+    if (outcome.verdict == Verdict::kDone) {
+      ++written;
+      continue;
+    }
+    ASSERT_EQ(outcome.status.code(), Code::kOutOfMemory) << outcome.status.ToString();
+    ASSERT_LT(++refused, 10'000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(this->Get("key") == value);
+  this->engine_.reset();
 }
 
 TYPED_TEST(PoolEngineTest, GoesOnWithoutTheHashServer) {

@@ -1,0 +1,40 @@
+// pool_worlds.h: where a pool of a test lives: a fabric, and an address for each of its servers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/network.h"
+#include "base/temporary_directory_test.h"
+#include "pool/testing/local_pool.h"
+#include "rma/mem_fabric.h"
+#include "rma/tcp_fabric.h"
+
+namespace skep::pool {
+
+struct MemWorld {
+  TemporaryDirectory directory;
+  rma::MemFabric fabric;
+  Address AddressOf(uint32_t server) const {
+    return "unix:" + directory.path() + "/" + std::to_string(server);
+  }
+};
+
+struct TcpWorld {
+  rma::TcpFabric fabric{SocketNetwork(), SystemClock()};
+  Address AddressOf(uint32_t) const { return "127.0.0.1:0"; }
+};
+
+// Threads that wait for a processor may take long.
+inline constexpr PoolTimes kPatientTimes = {.read_ns_max = 2'000'000'000,
+                                            .lease_ns = 2'000'000'000};
+inline constexpr PoolEngineOptions kPatientEngine = {.timeout_ms = 100'000};
+
+// `world` outlives the pool.
+template <typename World>
+LocalPoolOptions PoolOptionsOf(const World& world, const PoolTimes& times = kPatientTimes) {
+  return {.times = times, .address = [&world](uint32_t server) { return world.AddressOf(server); }};
+}
+
+}  // namespace skep::pool
