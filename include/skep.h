@@ -51,7 +51,7 @@ typedef struct skep_function skep_function;  // lives as long as the process; no
 
 // ---- Errors ----
 
-// What the caller can do next. A code that the caller does not know is an error that stays.
+// A code says what the caller can do next. An unknown code is an error that stays.
 typedef enum skep_code {
   SKEP_OK = 0,
   SKEP_INVALID_ARGUMENT = 1,  // the request is wrong; sending it again will fail again

@@ -38,7 +38,7 @@ struct NetTally {
   }
 };
 
-// What is kept of a request until it is answered.
+// The record of a request that is kept until the answer comes.
 struct NetAsked {
   OpKind kind;         // never kReadModifyWrite: that is a read and an update
   uint32_t count;      // operations, > 0; scans come alone, unless GroupsScans()

@@ -187,8 +187,8 @@ struct Outcome {
   Hint hint = {};  // if kWantHint and the engine gives hints
 };
 
-// What a request has made of a key, or found, where neither the request nor its outcome says. For
-// logs and snapshots.
+// An effect says what a request has made of a key, or found, where neither the request nor its
+// outcome does. For logs and snapshots.
 struct Effect {
   enum class Kind : uint8_t {
     kNothing,  // the first three are effects of a kApply

@@ -12,7 +12,7 @@
 
 namespace skep {
 
-// What the caller can do next.
+// A code says what the caller can do next.
 enum class Code : uint8_t {
   kOk = 0,
   kInvalidArgument,  // the request is wrong; sending it again will fail again

@@ -305,7 +305,7 @@ TEST_P(ArenaTest, MemoryComesBack) {
   live.resize(left);
   test.FlushAndTrim();
   EXPECT_STREQ(test.arena.Verify(), nullptr);
-  // Of the spans of eleven slots, 0.95^11 = 57 % are wholly free.
+  // 57 % (0.95^11) of the spans of eleven slots are wholly free.
   EXPECT_LT(test.held(), full / 2);
   const uint64_t sparse = test.held();
   const size_t gaps = sparse / Arena::kSpanBytes * 11 - left;

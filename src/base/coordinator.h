@@ -26,9 +26,9 @@
 //       counts from LastContactNs() and gives the role up by its own clock.
 //   S4  LastContactNs() is an instant at which the session had certainly not ended: the one at
 //       which the newest of those requests was made which a majority of the service has answered.
-//       Those are Create, Set, Delete and Confirm. Get and Children do not count, nor do the pings
-//       of a client library: a single server answers them, and one that is cut off from the
-//       majority goes on answering for some time after the majority has ended the session.
+//       A majority answers Create, Set, Delete and Confirm. Get and Children do not count, nor do
+//       the pings of a client library: a single server answers them, and one that is cut off from
+//       the majority goes on answering for some time after the majority has ended the session.
 //   So of two processes A and B: if A acts only before LastContactNs() + L by its clock, and B, who
 //   has seen A's ephemeral node vanish, waits for L by its own before it acts, they never act at
 //   the same time. A's last contact lies before the end of its session (S4), which lies before B
