@@ -1,15 +1,17 @@
 # Everything a person or a CI machine does with Skep. The work is in CMakePresets.json and scripts/.
 
 PORT ?= 6379
+GIB ?= 1
 SECONDS ?= 60
 ROUNDS ?= 500
 SEEDS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-ordered bench-durable bench-net fuzz sim soak faults crash mutants format lint clean
+.PHONY: help run pool build test bench bench-ordered bench-durable bench-net fuzz sim soak faults crash mutants format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
+	@echo "make pool [PORT=6379] [GIB=1]    a pool of memory on this machine, with ZooKeeper and a skep-server"
 	@echo "make build                install what is missing, build build/release/bin/"
 	@echo "make test [TESTS=regex]   build optimised and with sanitizers, run all tests"
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
@@ -31,6 +33,11 @@ run:
 	@scripts/build release skep-server skep-cli
 	@echo "Talk to it from another terminal: build/release/bin/skep-cli -p $(PORT), or redis-cli    (Ctrl-C here ends the server)"
 	@exec build/release/bin/skep-server --bind 127.0.0.1 --port $(PORT)
+
+pool:
+	@scripts/install-packages build run pool
+	@scripts/build release skep-server skep-pool skep_zookeeper_module
+	@scripts/pool $(PORT) $(GIB)
 
 build:
 	@scripts/install-packages build

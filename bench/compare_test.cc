@@ -30,6 +30,7 @@ CompareOptions SmallOptions() {
 std::vector<std::string> OrderedEngines() {
   std::vector<std::string> names;
   for (const EngineInfo& info : AllEngines()) {
+    if (info.external) continue;
     if ((*Keyspaces::Make({.keyspaces = 1}, &info))->at(0).traits().ordered)
       names.emplace_back(info.name);
   }

@@ -14,8 +14,8 @@
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(library skep_base skep_engine skep_btree skep_hash skep_hashleaf skep_model skep_keyspace
-    skep_durable skep_wire skep_client skep_store)
+foreach(library skep_base skep_engine skep_btree skep_hash skep_hashleaf skep_model skep_rma
+    skep_pool skep_keyspace skep_durable skep_wire skep_client skep_store)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
 add_library(skep STATIC ${objects})
@@ -39,8 +39,7 @@ add_library(skep::skep_shared ALIAS skep_shared)
 set(symbols ${PROJECT_SOURCE_DIR}/cmake/skep.map)
 set_target_properties(skep_shared PROPERTIES
   OUTPUT_NAME skep LINKER_LANGUAGE CXX LINK_DEPENDS ${symbols}
-  # Before 1.0 a minor version may change interfaces.
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  VERSION ${PROJECT_VERSION} SOVERSION ${SKEP_SO_VERSION})
 target_include_directories(skep_shared PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -72,7 +71,7 @@ install(FILES python/skep.py python/skep_arguments.py DESTINATION ${CMAKE_INSTAL
 install(FILES tools/etc/skep.toml tools/etc/skep-server.service tools/etc/skep.logrotate
   DESTINATION ${CMAKE_INSTALL_DATADIR}/skep)
 
-foreach(program skep-server skep-cli skep-check skep-dump skep-bench)
+foreach(program skep-server skep-cli skep-check skep-dump skep-pool skep-bench)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()

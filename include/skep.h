@@ -98,9 +98,13 @@ skep_code skep_open(const char* const* options, skep_store** out);
 // Opens a store that is a server's; `address` is "127.0.0.1:6379", "[::1]:6379" or
 // "unix:/run/skep.sock". The options, written as above, are those of skep/client.h:
 //   password, connections, timeout_ms, remembers_writes, datagrams, wants_versions, syncs_writes
-//   SKEP_UNAVAILABLE       there is no server, or it does not speak Skep's packed protocol
+// Or "pool://HOST:PORT,HOST:PORT/NAME": a pool of memory, by its name and the servers of ZooKeeper;
+// its options are fabric and timeout_ms.
+//   SKEP_UNAVAILABLE       there is no server, or it does not speak Skep's packed protocol; the
+//                          pool's servers, or ZooKeeper, do not answer in time
 //   SKEP_INVALID_ARGUMENT  the address, the password, or an option
-//   SKEP_NOT_SUPPORTED     the server speaks other versions of the protocol only
+//   SKEP_NOT_SUPPORTED     the server speaks other versions of the protocol only; the client of
+//                          ZooKeeper cannot be loaded
 skep_code skep_connect(const char* address, const char* const* options, skep_store** out);
 // Closes the store. Its directory is then complete and synced. No other call may be running, and
 // none may follow.

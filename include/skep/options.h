@@ -55,11 +55,28 @@ struct HashleafOptions {
   friend bool operator==(const HashleafOptions&, const HashleafOptions&) = default;
 };
 
+// Options of the engine "pool", whose keys and values lie in the memory of other processes
+// (docs/pool.md); the others ignore them. They follow the engine's name:
+// "pool,zk=10.0.0.1:2181,zk=10.0.0.2:2181,name=cache,fabric=tcp,timeout=2000".
+struct PoolOptions {
+  // The servers of ZooKeeper, "host:port,host:port"; zk= adds one, whose port is 2181 if none is
+  // given.
+  std::string zookeeper;
+  // The name that the pool's servers were started with.
+  std::string name;
+  // How the pool's memory is reached, as its servers have it: "mem" (this machine's shared memory)
+  // or "tcp".
+  std::string fabric = "mem";
+  // How long a request may take, retries included.
+  uint32_t timeout_ms = 10'000;
+};
+
 // The options of every engine; each engine reads its own and ignores the others.
 struct IndexOptions {
   BtreeOptions btree;
   HashOptions hash;
   HashleafOptions hashleaf;
+  PoolOptions pool;
 };
 
 // When the log of a store that is kept in a directory is synced. A write that was answered survives
@@ -72,7 +89,7 @@ enum class LogSync : uint8_t { kNo, kEverySecond, kAlways };
 struct Options {
   // The index of every keyspace; EngineNames() (store.h) lists those of this build. "hashleaf" may
   // be followed by values that replace those of `hashleaf` below:
-  // "hashleaf,key=4,value=16,leaf=262144".
+  // "hashleaf,key=4,value=16,leaf=262144"; "pool" is followed by the values of PoolOptions.
   std::string engine = "btree";
   // Keyspaces are numbered 0 .. keyspaces-1; one that was never used costs nothing.
   uint32_t keyspaces = 16;

@@ -186,11 +186,13 @@ class Store {
   // damaged.
   static Result<std::unique_ptr<Store>> Open(const Options& options,
                                              std::string* problem = nullptr);
-  // Opens a store that is a server's. Calls wait for the network; a caller with much to do at once
-  // begins batches (Begin), or uses many threads.
-  //   kUnavailable      there is no server, or it does not speak Skep's packed protocol
+  // Opens a store that is a server's, or a pool of memory, which is one keyspace. Calls wait for the
+  // network; a caller with much to do at once begins batches (Begin), or uses many threads.
+  //   kUnavailable      there is no server, or it does not speak Skep's packed protocol; the pool's
+  //                     servers, or ZooKeeper, do not answer in time
   //   kInvalidArgument  the address, the password, or a number that client.h does not allow
-  //   kNotSupported     the server speaks other versions of the protocol only
+  //   kNotSupported     the server speaks other versions of the protocol only; the client of
+  //                     ZooKeeper cannot be loaded
   static Result<std::unique_ptr<Store>> Connect(const ConnectOptions& options);
   // Closes the store. Its directory is then complete and synced. No call may be running.
   ~Store();

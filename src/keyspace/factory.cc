@@ -10,6 +10,7 @@
 #include "hash/hash_engine.h"
 #include "hashleaf/hashleaf_engine.h"
 #include "model/model_engine.h"
+#include "pool/connected_pool.h"
 
 namespace skep {
 namespace {
@@ -54,7 +55,8 @@ Status ReadOption(const EngineInfo& info, std::string_view option, IndexOptions&
 
 std::span<const EngineInfo> AllEngines() {
   static const EngineInfo kEngines[] = {BtreeEngine::kInfo, HashEngine::kInfo,
-                                        HashleafEngine::kInfo, ModelEngine::kInfo};
+                                        HashleafEngine::kInfo, pool::kPoolInfo,
+                                        ModelEngine::kInfo};
   return kEngines;
 }
 
@@ -65,7 +67,7 @@ const EngineInfo* FindEngine(std::string_view name) {
 }
 
 IndexOptions IndexOptionsOf(const Options& options) {
-  return {.btree = options.btree, .hash = options.hash, .hashleaf = options.hashleaf};
+  return {.btree = options.btree, .hash = options.hash, .hashleaf = options.hashleaf, .pool = {}};
 }
 
 Result<EngineSpec> ParseEngine(std::string_view text, const IndexOptions& defaults,

@@ -115,7 +115,9 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
     own.index = specs_[index].options;
     auto made = specs_[index].info->make(own);
     SKEP_CHECK(made != nullptr);  // else there is not even address space
-    if (wrapper_ != nullptr) made = wrapper_->Wrap(index, std::move(made));
+    if (wrapper_ != nullptr && !specs_[index].info->external) {
+      made = wrapper_->Wrap(index, std::move(made));
+    }
     engine = made.release();
     engines_[index].store(engine, std::memory_order_release);
   }

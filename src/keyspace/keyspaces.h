@@ -30,7 +30,8 @@ class Keyspaces {
   static Status Check(const Options& options, std::string* problem = nullptr);
 
   // `info`, if given, is the engine used for options.engine, whatever that names. With a `wrapper`,
-  // each engine numbers its writes and is wrapped when it is made. Both must outlive the keyspaces.
+  // each engine numbers its writes and is wrapped when it is made, unless its data are elsewhere
+  // (EngineInfo::external). Both must outlive the keyspaces.
   // `problem`: as Check.
   //   kInvalidArgument  no such engine, or as Check
   static Result<std::unique_ptr<Keyspaces>> Make(const Options& options,

@@ -9,7 +9,6 @@
 namespace skep::pool {
 namespace {
 
-constexpr Status kNoAnswer(Code::kUnavailable, "the pool does not answer");
 constexpr Status kContended(Code::kUnavailable, "other writes of the key came first too often",
                             BatchWorker::kTriesMax);
 
@@ -103,7 +102,7 @@ void BatchWorker::RunPoints(std::span<const uint32_t> slots) {
   std::vector<uint32_t> todo(slots.begin(), slots.end());
   for (uint32_t tries = 0; !todo.empty(); ++tries) {
     if (tries == kTriesMax || session_->IsLate()) {
-      const Status why = session_->IsLate() ? kNoAnswer : kContended;
+      const Status why = session_->IsLate() ? session_->NoAnswer() : kContended;
       for (const uint32_t slot : todo) out_->Refuse(slot, why);
       return;
     }
@@ -151,7 +150,7 @@ void BatchWorker::LookUp(std::span<const uint32_t> slots) {
 
 void BatchWorker::Decide(uint32_t slot, const Lookup& lookup) {
   const Request& request = batch_->requests()[slot];
-  if (lookup.result == Lookup::Result::kFailed) return out_->Refuse(slot, kNoAnswer);
+  if (lookup.result == Lookup::Result::kFailed) return out_->Refuse(slot, session_->NoAnswer());
   const bool is_found = lookup.result == Lookup::Result::kFound;
   std::optional<PointState> state;
   if (is_found) state = PointState{.value = lookup.value};

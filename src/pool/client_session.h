@@ -132,6 +132,12 @@ class ClientSession {
   // Whether what was read until now counts.
   bool HasLease() const { return now_ns() < lease_until_ns_; }
   uint32_t client() const { return client_; }
+  // What a request is refused with that has waited for too long.
+  Status NoAnswer() const {
+    return map_.epoch == 0 ? Status(Code::kUnavailable, "the pool has no index servers yet, or "
+                                                        "ZooKeeper does not answer")
+                           : Status(Code::kUnavailable, "the pool does not answer");
+  }
   uint64_t epoch() const { return map_.epoch; }
   const DigestKeys& keys() const { return keys_; }
   // A number that rises whenever another table may be read than before, over another connection:

@@ -7,7 +7,6 @@
 namespace skep::pool {
 namespace {
 
-constexpr Status kNotSent(Code::kUnavailable, "the pool does not answer");
 constexpr Status kNotKnown(Code::kUnavailable,
                            "the pool does not answer: whether it was done is not known");
 constexpr Status kFull(Code::kOutOfMemory, "the pool is full");
@@ -46,7 +45,7 @@ void ItemWriter::StartAnew() {
 // Items that could not be written are written again elsewhere: their units may change yet.
 Status ItemWriter::WriteItems(std::span<Write> writes) {
   for (;;) {
-    if (!session_.Join()) return kNotSent;
+    if (!session_.Join()) return session_.NoAnswer();
     if (client_ != session_.client()) StartAnew();
     const uint32_t client = client_;
     Round round;
@@ -61,7 +60,7 @@ Status ItemWriter::WriteItems(std::span<Write> writes) {
     if (client != session_.client()) continue;
     if (round.empty() || session_.Run(round)) return {};
     session_.ForgetClient();
-    if (session_.IsLate()) return kNotSent;
+    if (session_.IsLate()) return session_.NoAnswer();
     session_.RefreshMap();
   }
 }
@@ -104,16 +103,16 @@ Status ItemWriter::Lease() {
   if (code == ReplyCode::kUnknownClient) session_.ForgetClient();
   uint64_t count = 0;
   if (!fields || !TakeVarint(*fields, &count) || count != 1) {
-    if (session_.IsLate()) return kNotSent;
+    if (session_.IsLate()) return session_.NoAnswer();
     session_.RefreshMap();
-    if (!session_.Join()) return kNotSent;
+    if (!session_.Join()) return session_.NoAnswer();
     if (client_ != session_.client()) StartAnew();
     return {};
   }
   Chunk leased;
-  if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen)) return kNotSent;
+  if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen)) return session_.NoAnswer();
   const auto place = session_.PlaceOf(leased.number);
-  if (!place) return kNotSent;
+  if (!place) return session_.NoAnswer();
   leased.place = *place;
   chunk_ = leased;
   return {};

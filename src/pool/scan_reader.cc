@@ -8,7 +8,6 @@
 namespace skep::pool {
 namespace {
 
-constexpr Status kNoAnswer(Code::kUnavailable, "the pool does not answer");
 // Items that are read side by side: so many, and about so many units.
 constexpr size_t kWindow = 1024;
 constexpr uint64_t kWindowUnits = (8 << 20) / kUnitBytes;
@@ -31,7 +30,7 @@ bool TakesLower(const Request& request) { return !request.has(Request::kReverse)
 
 void ScanReader::Run(const Batch& batch, uint32_t slot, BatchWriter& out) {
   while (!Try(batch, slot, out)) {
-    if (session_.IsLate()) return out.Refuse(slot, kNoAnswer);
+    if (session_.IsLate()) return out.Refuse(slot, session_.NoAnswer());
     session_.RefreshMap();
   }
 }

@@ -77,6 +77,7 @@ constexpr Named<Options> kOpenOptions[] = {
 
 constexpr Named<ConnectOptions> kConnectOptions[] = {
     {"password", [](auto text, ConnectOptions& o) { return Read(text, o.password); }},
+    {"fabric", [](auto text, ConnectOptions& o) { return Read(text, o.fabric); }},
     {"connections", [](auto text, ConnectOptions& o) { return Read(text, o.connections); }},
     {"timeout_ms", [](auto text, ConnectOptions& o) { return Read(text, o.timeout_ms); }},
     {"datagrams", [](auto text, ConnectOptions& o) { return Read(text, o.datagrams); }},

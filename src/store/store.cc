@@ -87,7 +87,60 @@ Result<std::unique_ptr<Store>> Store::Open(const Options& options, std::string* 
   return store;
 }
 
+namespace {
+
+constexpr std::string_view kPoolScheme = "pool://";
+
+// "pool://HOST,HOST/NAME" as the name of an engine with its options.
+Result<std::string> PoolEngineOf(const ConnectOptions& options) {
+  const std::string_view rest = std::string_view(options.address).substr(kPoolScheme.size());
+  const size_t slash = rest.find('/');
+  // A comma would begin another option.
+  if (slash == std::string_view::npos || rest.find(',', slash) != std::string_view::npos ||
+      options.fabric.find(',') != std::string::npos) {
+    return Fail(Code::kInvalidArgument, "a pool's address is pool://HOST:PORT,HOST:PORT/NAME");
+  }
+  std::string engine = "pool";
+  for (std::string_view hosts = rest.substr(0, slash);;) {
+    const size_t comma = std::min(hosts.find(','), hosts.size());
+    engine.append(",zk=").append(hosts.substr(0, comma));
+    if (comma == hosts.size()) break;
+    hosts.remove_prefix(comma + 1);
+  }
+  engine.append(",name=").append(rest.substr(slash + 1));
+  engine.append(",fabric=").append(options.fabric);
+  return engine.append(",timeout=").append(std::to_string(options.timeout_ms));
+}
+
+// Whether the pool answers.
+Status Probe(Engine& pool) {
+  Batch batch;
+  batch.Get("");
+  pool.Execute(batch);
+  const Outcome& outcome = batch.outcome(0);
+  return outcome.verdict == Verdict::kRefused ? outcome.status : Status();
+}
+
+Result<std::unique_ptr<Keyspaces>> ConnectPool(const ConnectOptions& options) {
+  auto engine = PoolEngineOf(options);
+  if (!engine) return Fail(engine.error());
+  auto keyspaces = Keyspaces::Make({.engine = std::move(*engine), .keyspaces = 1});
+  if (!keyspaces) return Fail(keyspaces.error());
+  const Status answers = Probe((*keyspaces)->at(0));
+  if (!answers.ok()) return Fail(answers);
+  return std::move(*keyspaces);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Store>> Store::Connect(const ConnectOptions& options) {
+  if (options.address.starts_with(kPoolScheme)) {
+    auto pool = ConnectPool(options);
+    if (!pool) return Fail(pool.error());
+    auto store = std::unique_ptr<Store>(new Store());
+    store->keyspaces_ = std::move(*pool);
+    return store;
+  }
   const auto addresses = LookUp(options.address);
   if (!addresses) return Fail(addresses.error());
   ConnectOptions at = options;

@@ -91,12 +91,13 @@ MAY_INCLUDE = {
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
     "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},
     "bench": {"skep", "base", "engine", "keyspace", "wire", "bench"},
+    "tools/pool": {"skep", "base", "engine", "keyspace", "rma", "pool", "tools"},
     "tools": {"skep", "base", "engine", "wire", "durable", "server", "bench", "tools"},
 }
 # What single files may include beyond their folder, and why.
 MAY_ALSO_INCLUDE = {
     # The one place that knows engines by name.
-    "src/keyspace/factory.cc": {"btree", "hash", "hashleaf", "model"},
+    "src/keyspace/factory.cc": {"btree", "hash", "hashleaf", "model", "pool"},
     "bench/engine_spec.cc": {"hash"},  # asks for the best options of a table
 }
 FREE_FOLDERS = ("tests", "examples")  # may include anything

@@ -42,6 +42,7 @@ std::vector<EngineVariant> EnginesUnderTest() {
   };
   std::vector<EngineVariant> variants;
   for (const EngineInfo& info : AllEngines()) {
+    if (info.external) continue;
     const bool is_fixed = info.name == "hashleaf";
     variants.push_back(
         {.name = std::string(info.name), .info = is_fixed ? &kPaddedHashleaf : &info});

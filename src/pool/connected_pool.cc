@@ -1,0 +1,116 @@
+#include "pool/connected_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/coordinator_module.h"
+#include "base/decimal.h"
+#include "base/network.h"
+#include "engine/forwarding_engine.h"
+#include "pool/map_watch.h"
+#include "pool/pool_engine.h"
+#include "rma/mem_fabric.h"
+#include "rma/tcp_fabric.h"
+
+namespace skep::pool {
+namespace {
+
+constexpr size_t kNameBytesMax = 64;
+// Only watches end with a client's session.
+constexpr uint32_t kSessionMs = 4000;
+constexpr std::string_view kZooKeeperPort = ":2181";
+
+// Declared in the order in which they must outlive each other.
+struct Parts {
+  Parts(const PoolOptions& options, std::unique_ptr<Coordinator> service)
+      : coordinator(std::move(service)),
+        fabric(MakeFabric(options.fabric)),
+        watch(*coordinator, SystemClock(), options.name, kSessionMs),
+        engine(*fabric, SystemClock(), [this] { return watch.map(); },
+               {.timeout_ms = options.timeout_ms}) {}
+
+  const std::unique_ptr<Coordinator> coordinator;
+  const std::unique_ptr<rma::Fabric> fabric;
+  MapWatch watch;
+  PoolEngine engine;
+};
+
+// The base that is the parts outlives the engine that forwards to one of them.
+class ConnectedPool final : private Parts, public ForwardingEngine {
+ public:
+  ConnectedPool(const PoolOptions& options, std::unique_ptr<Coordinator> service)
+      : Parts(options, std::move(service)), ForwardingEngine(Parts::engine) {}
+};
+
+std::unique_ptr<Engine> Make(const EngineOptions& options) {
+  auto pool = ConnectPool(options.index.pool);
+  return pool ? std::move(*pool) : nullptr;
+}
+
+constexpr std::string_view kOptionNames[] = {"zk", "name", "fabric", "timeout"};
+
+Status ReadOption(std::string_view name, std::string_view value, IndexOptions& index) {
+  PoolOptions& options = index.pool;
+  if (name == "zk") {
+    if (value.empty()) return {Code::kInvalidArgument, "a server of ZooKeeper is host:port"};
+    if (!options.zookeeper.empty()) options.zookeeper += ',';
+    options.zookeeper += value;
+    if (value.find(':') == std::string_view::npos) options.zookeeper += kZooKeeperPort;
+  } else if (name == "name") {
+    options.name = value;
+    if (!IsPoolName(value)) return {Code::kInvalidArgument, "this is no name of a pool"};
+  } else if (name == "fabric") {
+    options.fabric = value;
+    if (MakeFabric(value) == nullptr) return {Code::kInvalidArgument, "the fabrics are mem and tcp"};
+  } else {
+    const auto number = ParseDecimal<uint32_t>(value);
+    if (!number || *number == 0) return {Code::kInvalidArgument, "a time-out is milliseconds"};
+    options.timeout_ms = *number;
+  }
+  return {};
+}
+
+}  // namespace
+
+constinit const EngineInfo kPoolInfo = {
+    .name = "pool",
+    .summary = "ordered, one version; the memory of other processes, read one-sided (HStore)",
+    .make = &Make,
+    .external = true,
+    .check = [](const IndexOptions& options) { return CheckPool(options.pool); },
+    .option_names = kOptionNames,
+    .read_option = &ReadOption};
+
+std::unique_ptr<rma::Fabric> MakeFabric(std::string_view name) {
+  if (name == "mem") return std::make_unique<rma::MemFabric>();
+  if (name == "tcp") return std::make_unique<rma::TcpFabric>(SocketNetwork(), SystemClock());
+  return nullptr;
+}
+
+bool IsPoolName(std::string_view name) {
+  return name.size() <= kNameBytesMax && name.find('/') == std::string_view::npos &&
+         IsCoordinatorPath("/" + std::string(name));
+}
+
+Status CheckPool(const PoolOptions& options, std::string* problem) {
+  if (options.zookeeper.empty()) {
+    return {Code::kInvalidArgument, "a pool needs servers of ZooKeeper: zk=HOST:PORT"};
+  }
+  if (!IsPoolName(options.name)) {
+    return {Code::kInvalidArgument, "a pool needs a name, printable and without slashes: name="};
+  }
+  if (MakeFabric(options.fabric) == nullptr) {
+    return {Code::kInvalidArgument, "there is no such fabric: mem and tcp"};
+  }
+  const auto coordinator = OpenZooKeeper(options.zookeeper, problem);
+  return coordinator ? Status() : coordinator.error();
+}
+
+Result<std::unique_ptr<Engine>> ConnectPool(const PoolOptions& options, std::string* problem) {
+  if (const Status s = CheckPool(options, problem); !s.ok()) return Fail(s);
+  auto coordinator = OpenZooKeeper(options.zookeeper, problem);
+  if (!coordinator) return Fail(coordinator.error());
+  return std::make_unique<ConnectedPool>(options, std::move(*coordinator));
+}
+
+}  // namespace skep::pool

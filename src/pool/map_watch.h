@@ -1,0 +1,67 @@
+// map_watch.h: a pool's map, kept up to date by a thread of its own, for clients of all threads.
+//
+// The thread has a session of the coordinator and a MapFollower; it sleeps until something happens,
+// and at most kPauseMs. A session that has ended is opened again. While the service does not answer
+// the map stays as it was: clients go on by it, and its leases decide how long (hash_role.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/coordinator.h"
+#include "base/mutex.h"
+#include "pool/map_follower.h"
+
+namespace skep::pool {
+
+// Thread-safe.
+class MapWatch {
+ public:
+  static constexpr uint32_t kPauseMs = 100;
+
+  struct View {
+    PoolMap map;  // epoch 0: there are no roles yet, or they could not be read yet
+    // The index servers whose sessions are alive, as far as was heard.
+    std::set<uint32_t> live_index_servers;
+    bool is_connected = false;  // to the service
+  };
+
+  // `coordinator` and `clock` outlive it.
+  MapWatch(Coordinator& coordinator, Clock& clock, const std::string& pool, uint32_t session_ms);
+  // May take as long as the service takes to end the session.
+  ~MapWatch();
+
+  View view() const;
+  PoolMap map() const;
+  // Waits until the map has roles, and the service was read. False: not in this time.
+  bool AwaitRoles(uint32_t timeout_ms);
+
+ private:
+  void Run();
+  void Turn();
+  void OpenSession();
+  void Publish();
+  void Wake();
+
+  Coordinator& coordinator_;
+  Clock& clock_;
+  const std::string pool_;
+  const uint32_t session_ms_;
+  // Of the thread.
+  std::unique_ptr<CoordinatorSession> session_;
+  std::unique_ptr<MapFollower> follower_;
+  uint64_t retry_ns_ = 0;
+
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  View view_ SKEP_GUARDED_BY(mutex_);
+  bool is_woken_ SKEP_GUARDED_BY(mutex_) = false;
+  bool stops_ SKEP_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace skep::pool

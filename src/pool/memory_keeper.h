@@ -1,0 +1,57 @@
+// memory_keeper.h: tells a pool that one memory server is there: keeps its node at the coordinator
+// (map_follower.h), and makes it again in a new session when one has ended.
+//
+// Nothing else hangs on the node: a memory server whose session has ended goes on serving those who
+// know it, and a client that starts meanwhile learns of it when the node is there again.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/coordinator.h"
+#include "pool/map_follower.h"
+
+namespace skep::pool {
+
+struct MemoryKeeperOptions {
+  std::string pool;
+  // As RoleKeeperOptions::id.
+  uint32_t id = 0;
+  Address address;  // of the memory server
+  uint32_t session_ms = 1000;
+  std::function<void()> wake;  // as CoordinatorSessionOptions::wake
+};
+
+class MemoryKeeper {
+ public:
+  static constexpr uint64_t kRetryNs = 100'000'000;
+
+  // Both outlive it.
+  MemoryKeeper(Coordinator& coordinator, Clock& clock, MemoryKeeperOptions options);
+
+  // Does what is due.
+  void Turn();
+  // Whether the node is there, as far as was heard.
+  bool is_registered() const { return is_registered_; }
+
+ private:
+  enum Token : uint64_t { kMake = 1, kRegister };
+
+  void OpenSession();
+  void MakeNodes();
+
+  Coordinator& coordinator_;
+  Clock& clock_;
+  const MemoryKeeperOptions options_;
+  const PoolPaths paths_;
+  std::unique_ptr<CoordinatorSession> session_;
+  bool is_registered_ = false;
+  uint64_t retry_ns_ = 0;
+};
+
+}  // namespace skep::pool

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Goal: a pool of memory made of real processes and a real ZooKeeper serves Redis clients, goes on when
+an index server dies, and its tools tell the truth.
+Method: scripts/zookeeper, skep-pool memory and index, skep-server in front, all of them killed in turn.
+
+Usage: pool_test.py SKEP_POOL LIBSKEP"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from resp import Error
+from skep_process import PATIENCE_S, Process, SkepServer, needs
+
+POOL, LIBRARY = "", ""
+ROOT = Path(__file__).resolve().parents[2]
+JAVA = shutil.which("java") and os.path.exists("/usr/share/java/zookeeper.jar")
+
+
+class Pool:
+    """A pool with its own ZooKeeper, in a folder of its own."""
+
+    def __init__(self, fabric="mem", memory_servers=1, chunk_bytes="256mb"):
+        self.folder = tempfile.mkdtemp(prefix="skep-pool-")
+        self.fabric = fabric
+        self.processes = []
+        self.count = 0
+        zookeeper = self._start([str(ROOT / "scripts" / "zookeeper")])
+        self.zk = zookeeper.wait_for_line(rb"^ready: (\S+)").group(1).decode()
+        self.memory = [self.start("memory", "--bytes", chunk_bytes) for _ in range(memory_servers)]
+        for server in self.memory:
+            server.wait_for_line(rb"^registered")
+        self.index = [self.start("index") for _ in range(2)]
+        for server in self.index:
+            server.wait_for_line(rb"^epoch 1: ")
+
+    def _start(self, command):
+        process = Process(command, self.folder)
+        self.processes.append(process)
+        return process
+
+    def options(self):
+        return ["--zk", self.zk, "--name", "test", "--fabric", self.fabric]
+
+    def start(self, kind, *options):
+        self.count += 1
+        listen = f"unix:{self.folder}/{self.count}" if self.fabric == "mem" else "127.0.0.1:0"
+        return self._start([POOL, *self.options(), kind, "--listen", listen, *options])
+
+    def engine(self):
+        return f"pool,zk={self.zk},name=test,fabric={self.fabric}"
+
+    def ctl(self, command, *options):
+        """(exit status, standard output, standard error)."""
+        done = subprocess.run([POOL, *self.options(), "ctl", command, *options], check=False,
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+        return done.returncode, done.stdout, done.stderr
+
+    def status(self):
+        code, out, err = self.ctl("status", "--json")
+        return json.loads(out) if code == 0 else {"error": err + out}
+
+    def server_of_role(self, role):
+        """The index server's process with this role."""
+        pattern = rb"^epoch \d+: " + role
+        return next(s for s in self.index if re.search(pattern, s.output(), re.MULTILINE))
+
+    def close(self):
+        for process in reversed(self.processes):
+            if process.popen.poll() is None:
+                process.popen.send_signal(signal.SIGTERM)
+                process.popen.wait(PATIENCE_S)
+        shutil.rmtree(self.folder)
+
+
+def kill(process):
+    process.popen.send_signal(signal.SIGKILL)
+    process.popen.wait(PATIENCE_S)
+
+
+@needs(JAVA, "libzookeeper-java")
+class PoolTest(unittest.TestCase):
+    def pool(self, **options):
+        pool = Pool(**options)
+        self.addCleanup(pool.close)
+        return pool
+
+    def server(self, pool, **options):
+        server = SkepServer("--keyspace", f"0={pool.engine()}", **options)
+        self.addCleanup(server.stop)
+        return server
+
+    def test_redis_clients(self):
+        for fabric in ("mem", "tcp"):
+            with self.subTest(fabric=fabric):
+                pool = self.pool(fabric=fabric)
+                client = self.server(pool).connect()
+                self.check_commands(client)
+                self.check_refusals(client)
+
+    def check_commands(self, client):
+        self.assertEqual(client.call("SET", "b", "2"), "OK")
+        self.assertEqual(client.call("GET", "b"), b"2")
+        self.assertEqual(client.call("SET", "b", "3", "NX"), None)
+        self.assertEqual(client.call("SET", "b", "3", "XX"), "OK")
+        self.assertEqual(client.call("SET", "b", "4", "IFEQ", "3"), "OK")
+        self.assertEqual(client.call("SET", "c", "5", "IFEQ", "3"), None)
+        self.assertEqual(client.call("MSET", "a", "1", "d", "4"), "OK")
+        self.assertEqual(client.call("MGET", "a", "b", "c", "d"), [b"1", b"4", None, b"4"])
+        self.assertEqual(client.call("EXISTS", "a", "b", "c"), 2)
+        self.assertEqual(client.call("KCOUNT", "-", "+"), 3)
+        self.assertEqual(client.call("KRANGE", "-", "+"), [b"a", b"1", b"b", b"4", b"d", b"4"])
+        cursor, keys = client.call("SCAN", "0")
+        self.assertEqual((cursor, sorted(keys)), (b"0", [b"a", b"b", b"d"]))
+        self.assertEqual(client.call("INCRBY", "a", "41"), 42)
+        self.assertEqual(client.call("APPEND", "a", "!"), 3)
+        self.assertEqual(client.call("DEL", "a", "c", "d"), 2)
+        self.assertEqual(client.call("DBSIZE"), 1)
+        info = client.call("INFO", "engine").decode()
+        self.assertRegex(info, r"db0_pool_rounds:[1-9]")
+        self.assertEqual(client.call("SET", "big", b"x" * (1 << 20)), "OK")
+        self.assertEqual(client.call("GET", "big"), b"x" * (1 << 20))
+        self.assertEqual(client.call("DEL", "big"), 1)
+
+    def check_refusals(self, client):
+        for words in (["SET", "k", "v", "EX", "10"], ["EXPIRE", "b", "10"], ["FLUSHDB"],
+                      ["KDELRANGE", "-", "+"], ["SET", "k", b"x" * ((1 << 20) + 1)],
+                      ["SET", b"k" * 5000, "v"]):
+            answer = client.call(*words)
+            self.assertIsInstance(answer, Error, words[0])
+        self.assertEqual(client.call("GET", "b"), b"4")
+        self.assertEqual(client.call("MULTI"), "OK")
+        self.assertEqual(client.call("SET", "k", "v"), "QUEUED")
+        self.assertIsInstance(client.call("EXEC"), Error)
+        self.assertEqual(client.call("EXISTS", "k"), 0)
+
+    def test_an_index_server_dies(self):
+        for role in (rb"hash server", rb"sorted server"):
+            with self.subTest(role=role):
+                pool = self.pool()
+                client = self.server(pool).connect()
+                for i in range(100):
+                    self.assertEqual(client.call("SET", f"k{i:03}", i), "OK")
+                kill(pool.server_of_role(role))
+                self.assertEqual(client.call("SET", "after", "1"), "OK")
+                self.assertEqual(client.call("GET", "k042"), b"42")
+                self.assertEqual(client.call("KCOUNT", "-", "+"), 101)
+                self.assertEqual(pool.ctl("verify")[0], 0)
+
+    def test_zookeeper_dies(self):
+        pool = self.pool()
+        client = self.server(pool).connect()
+        self.assertEqual(client.call("SET", "before", "1"), "OK")
+        pool.processes[0].popen.send_signal(signal.SIGTERM)
+        pool.processes[0].popen.wait(PATIENCE_S)
+        self.assertEqual(client.call("SET", "after", "1"), "OK")
+        self.assertEqual(client.call("KCOUNT", "-", "+"), 2)
+        code, _, err = pool.ctl("status", "--timeout", "100")
+        self.assertEqual(code, 1)
+        self.assertIn("ZooKeeper does not answer", err)
+
+    def test_tools(self):
+        pool = self.pool(memory_servers=2)
+        client = self.server(pool).connect()
+        for i in range(2500):
+            client.call("SET", f"k{i:04}", "v" * i)
+        code, out, _ = pool.ctl("status")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^hash server +\d+  answers")
+        self.assertRegex(out, r"(?m)^sorted server +\d+  answers")
+        self.assertRegex(out, r"(?m)^memory server +\d+  answers +256  unix:")
+        self.assertIn("2500 items", out)
+        status = pool.status()
+        self.assertEqual((status["items"], status["chunks"], status["serves"]), (2500, 256, True))
+        self.assertEqual(sorted(s["role"] for s in status["servers"]),
+                         ["hash server", "memory server", "memory server", "sorted server"])
+        code, out, _ = pool.ctl("verify")
+        self.assertEqual((code, out), (0, "2500 items read: both indexes and all checksums agree\n"))
+        code, out, _ = pool.ctl("verify", "--json")
+        self.assertEqual((code, json.loads(out)["items"]), (0, 2500))
+
+    def test_library(self):
+        pool = self.pool()
+        script = f"""
+import skep
+with skep.connect("pool://{pool.zk}/test", fabric="mem", timeout_ms=60000) as store:
+    store["a"] = "1"
+    store["b"] = "2"
+    assert store["a"] == b"1"
+    assert list(store.scan()) == [(b"a", b"1"), (b"b", b"2")]
+    assert store.add("n", 5) == 5
+    try:
+        store.snapshot()
+        assert False
+    except skep.NotSupported:
+        pass
+"""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SKEP_LIBRARY": LIBRARY}
+        if os.environ.get("SKEP_SANITIZED"):
+            environment["LD_PRELOAD"] = subprocess.run(
+                ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True,
+                text=True).stdout.strip()
+            environment["ASAN_OPTIONS"] = "detect_leaks=0"
+        subprocess.run([sys.executable, "-c", script], check=True, env=environment,
+                       timeout=PATIENCE_S)
+
+    def test_misuse(self):
+        def run(*words):
+            done = subprocess.run([POOL, *words], check=False, capture_output=True, text=True,
+                                  timeout=PATIENCE_S)
+            return done.returncode, done.stdout + done.stderr
+
+        folder = tempfile.mkdtemp(prefix="skep-pool-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.assertEqual(run("--help")[0], 0)
+        self.assertEqual(run()[0], 2)
+        self.assertEqual(run("--fabric", "ether", "ctl", "status")[0], 2)
+        self.assertEqual(run("--name", "a/b", "ctl", "status")[0], 1)
+        self.assertEqual(run("memory")[0], 2)
+        code, text = run("memory", "--listen", "nonsense")
+        self.assertEqual(code, 1)
+        self.assertIn("cannot serve at nonsense", text)
+        self.assertEqual(run("memory", "--listen", f"unix:{folder}/m", "--bytes", "5")[0], 1)
+        code, text = run("--fabric", "tcp", "memory", "--listen", "0.0.0.0:0")
+        self.assertEqual(code, 1)
+        self.assertIn("--advertise", text)
+        config = os.path.join(folder, "pool.toml")
+        for text, expected in (('zk = "127.0.0.1:1"\n[memory]\nlisten = "nonsense"\n', 1),
+                               ("zk = \n", 2), ("no-such = 1\n", 2), ("[memory]\nno-such = 1\n", 2)):
+            Path(config).write_text(text)
+            self.assertEqual(run("--config", config, "memory")[0], expected, text)
+
+
+if __name__ == "__main__":
+    POOL, LIBRARY = sys.argv[1:3]
+    os.environ["LSAN_OPTIONS"] = f"suppressions={Path(__file__).parent / 'zookeeper.supp'}"
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

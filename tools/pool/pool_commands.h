@@ -1,0 +1,39 @@
+// pool_commands.h: what skep-pool does: runs one server of a pool, or looks at a whole pool.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "skep/options.h"
+
+namespace skep {
+
+// The options of one server.
+struct PoolServerOptions {
+  PoolOptions pool;
+  // Where it listens: mem "unix:PATH", tcp "HOST:PORT".
+  std::string listen;
+  // What it tells others; empty: where it listens.
+  std::string advertise;
+  uint32_t session_ms = 1000;
+};
+
+// Each returns an exit status; why it is not 0 is written to standard error.
+
+// Serve until SIGTERM or SIGINT.
+int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes);
+int RunIndexServer(const PoolServerOptions& options);
+
+struct PoolLookOptions {
+  PoolOptions pool;
+  bool as_json = false;
+};
+
+// Prints who is there and what the pool holds. 1: ZooKeeper does not answer, or the pool cannot
+// serve.
+int PrintPoolStatus(const PoolLookOptions& options);
+// Compares the two indexes and the items, key by key, while others read and write. 1: something is
+// wrong, or could not be looked at.
+int VerifyPool(const PoolLookOptions& options);
+
+}  // namespace skep

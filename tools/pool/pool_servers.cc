@@ -1,0 +1,192 @@
+// The servers of a pool as processes.
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/coordinator_module.h"
+#include "base/random.h"
+#include "keyspace/factory.h"
+#include "pool/connected_pool.h"
+#include "pool/index_server.h"
+#include "pool/memory_keeper.h"
+#include "pool/memory_server.h"
+#include "pool/role_keeper.h"
+#include "tools/pool/pool_commands.h"
+#include "tools/pool/role_name.h"
+
+namespace skep {
+namespace {
+
+// How long a turn waits for something to do.
+constexpr int kTurnMs = 10;
+
+template <typename... Args>
+void Say(fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
+  std::fflush(stdout);
+}
+
+int Complain(const std::string& why) {
+  fmt::print(stderr, "skep-pool: {}\n", why);
+  return 1;
+}
+
+// The signals that end a server. From now on only EndSignal receives them: called before any thread
+// starts.
+sigset_t BlockEndSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// A thread that waits for one of them.
+class EndSignal {
+ public:
+  // `wake` is called when one has come.
+  EndSignal(const sigset_t& signals, std::function<void()> wake)
+      : signals_(signals), wake_(std::move(wake)), thread_([this] { Await(); }) {}
+  ~EndSignal() {
+    pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+  }
+  EndSignal(const EndSignal&) = delete;
+  EndSignal& operator=(const EndSignal&) = delete;
+
+  bool has_come() const { return has_come_.load(std::memory_order_acquire); }
+
+ private:
+  void Await() {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+    has_come_.store(true, std::memory_order_release);
+    wake_();
+  }
+
+  const sigset_t signals_;
+  const std::function<void()> wake_;
+  std::atomic<bool> has_come_{false};
+  std::thread thread_;
+};
+
+uint32_t NewId() {
+  uint32_t id = 0;
+  while (id == 0) id = static_cast<uint32_t>(SystemRandom().Next());
+  return id;
+}
+
+Address AdvertisedAddress(const PoolServerOptions& options, const Address& listening) {
+  return options.advertise.empty() ? listening : options.advertise;
+}
+
+// Others cannot connect to "any address".
+bool IsReachable(const Address& address) {
+  return !address.starts_with("0.0.0.0:") && !address.starts_with("[::]:");
+}
+
+// What both kinds of servers need. Errors are for a person.
+struct Surroundings {
+  std::unique_ptr<Coordinator> coordinator;
+  std::unique_ptr<rma::Fabric> fabric;
+  std::string problem;
+
+  explicit Surroundings(const PoolServerOptions& options) {
+    const Status checked = pool::CheckPool(options.pool, &problem);
+    if (!checked.ok() && problem.empty()) problem = checked.ToString();
+    if (!problem.empty()) return;
+    auto opened = OpenZooKeeper(options.pool.zookeeper, &problem);
+    if (opened) coordinator = std::move(*opened);
+    fabric = pool::MakeFabric(options.pool.fabric);
+    if (options.advertise.empty() && !IsReachable(options.listen)) {
+      problem = fmt::format("others cannot connect to {}: --advertise an address", options.listen);
+    }
+  }
+};
+
+std::string CannotOpen(const PoolServerOptions& options, const Status& status) {
+  return fmt::format("cannot serve at {}: {}", options.listen, status.ToString());
+}
+
+std::unique_ptr<Engine> MakeTree() {
+  static MemoryBudget unlimited;
+  EngineOptions options;
+  options.budget = &unlimited;
+  return FindEngine("btree")->make(options);
+}
+
+}  // namespace
+
+int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
+  const sigset_t signals = BlockEndSignals();
+  Surroundings around(options);
+  if (!around.problem.empty()) return Complain(around.problem);
+  const uint64_t chunks = bytes / pool::kChunkBytes;
+  if (chunks == 0 || chunks > pool::kChunksMax) {
+    return Complain(fmt::format("{} bytes: a memory server has {} to {}", bytes, pool::kChunkBytes,
+                                uint64_t{pool::kChunksMax} * pool::kChunkBytes));
+  }
+  auto server = pool::MemoryServer::Open(*around.fabric, options.listen,
+                                         static_cast<uint32_t>(chunks));
+  if (!server) return Complain(CannotOpen(options, server.error()));
+  const Address address = AdvertisedAddress(options, (*server)->address());
+  const uint32_t id = NewId();
+  const auto wake = [&] { (*server)->Wake(); };
+  EndSignal end(signals, wake);
+  pool::MemoryKeeper keeper(*around.coordinator, SystemClock(),
+                            {.pool = options.pool.name,
+                             .id = id,
+                             .address = address,
+                             .session_ms = options.session_ms,
+                             .wake = wake});
+  Say("memory server {} of pool {}: {} bytes at {}", id, options.pool.name,
+      chunks * pool::kChunkBytes, address);
+  for (bool was_registered = false; !end.has_come();) {
+    (*server)->Turn(kTurnMs);
+    keeper.Turn();
+    if (keeper.is_registered() == was_registered) continue;
+    was_registered = keeper.is_registered();
+    Say("{}", was_registered ? "registered" : "not registered: the session has ended");
+  }
+  return 0;
+}
+
+int RunIndexServer(const PoolServerOptions& options) {
+  const sigset_t signals = BlockEndSignals();
+  Surroundings around(options);
+  if (!around.problem.empty()) return Complain(around.problem);
+  const uint32_t id = NewId();
+  auto server = pool::IndexServer::Open(
+      *around.fabric, SystemClock(),
+      {.id = id, .listen = options.listen, .times = {}, .make_tree = MakeTree});
+  if (!server) return Complain(CannotOpen(options, server.error()));
+  const Address address = AdvertisedAddress(options, (*server)->address());
+  const auto wake = [&] { (*server)->Wake(); };
+  EndSignal end(signals, wake);
+  pool::RoleKeeper keeper(*around.coordinator, SystemClock(), SystemRandom(),
+                          {.pool = options.pool.name,
+                           .id = id,
+                           .address = address,
+                           .session_ms = options.session_ms,
+                           .wake = wake});
+  Say("index server {} of pool {} at {}", id, options.pool.name, address);
+  for (uint64_t epoch = 0; !end.has_come();) {
+    (*server)->Turn(kTurnMs);
+    if (!keeper.Turn()) continue;
+    (*server)->SetMap(keeper.map());
+    if (keeper.map().epoch == epoch) continue;
+    epoch = keeper.map().epoch;
+    Say("epoch {}: {}", epoch, RoleName(keeper.map(), id));
+  }
+  return 0;
+}
+
+}  // namespace skep

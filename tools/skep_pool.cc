@@ -1,0 +1,96 @@
+// skep-pool: the servers of a pool of memory, and looks at one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "server/version.h"
+#include "tools/pool/pool_commands.h"
+#include "tools/pool/toml_config.h"
+
+namespace {
+
+using namespace skep;
+
+constexpr int kUsage = 2;
+
+// Options of all commands stand before the command, or at the top of the file.
+void AddPool(CLI::App& app, PoolOptions& options) {
+  app.add_option("--zk", options.zookeeper, "the servers of ZooKeeper: HOST:PORT,HOST:PORT")
+      ->default_str("127.0.0.1:2181");
+  app.add_option("--name", options.name, "of the pool")->capture_default_str();
+  app.add_option("--fabric", options.fabric, "how the memory is reached: mem (of this machine), tcp")
+      ->check(CLI::IsMember({"mem", "tcp"}))
+      ->capture_default_str();
+}
+
+void AddServer(CLI::App& app, PoolServerOptions& options) {
+  app.add_option("--listen", options.listen, "mem: unix:PATH; tcp: HOST:PORT, 0 is any free port")
+      ->required();
+  app.add_option("--advertise", options.advertise,
+                 "what others connect to, if that is not where it listens");
+  app.add_option("--session", options.session_ms,
+                 "milliseconds of silence after which ZooKeeper takes it for dead")
+      ->check(CLI::Range(400u, 60'000u))
+      ->capture_default_str();
+}
+
+void AddLook(CLI::App& app, PoolLookOptions& options, uint32_t& timeout_ms) {
+  app.add_flag("--json", options.as_json, "for programs");
+  app.add_option("--timeout", timeout_ms, "milliseconds to wait for an answer")
+      ->check(CLI::Range(1u, 3'600'000u))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs the servers of a pool of memory, and looks at it", "skep-pool");
+  app.set_version_flag("--version", fmt::format("skep-pool {}", kVersion));
+  app.footer(
+      "A pool is some memory servers, which keep the items, and two index servers, of which one\n"
+      "may die. ZooKeeper says who is who. Clients: skep-server --keyspace 0=pool,zk=...,name=...\n"
+      "and Store::Connect(\"pool://...\"). docs/pool.md has the rest; `make pool` starts one.\n\n"
+      "Exit status: 0 done, or a server was ended; 1 it failed; of ctl also: the pool cannot serve,\n"
+      "or is not good; 2 the command line is wrong.");
+  app.config_formatter(std::make_shared<TomlConfig>());
+  app.set_config("--config", "",
+                 "a TOML file: the options of all commands at the top, those of a command in a\n"
+                 "table of its name, [memory] say; the command line overrides it")
+      ->check(CLI::ExistingFile);
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.require_subcommand(1);
+
+  PoolOptions pool;
+  pool.zookeeper = "127.0.0.1:2181";
+  pool.name = "skep";
+  AddPool(app, pool);
+
+  PoolServerOptions server;
+  uint64_t bytes = uint64_t{1} << 30;
+  CLI::App* const memory = app.add_subcommand("memory", "a server that keeps items");
+  AddServer(*memory, server);
+  memory->add_option("--bytes", bytes, "of its memory, taken as it is used: 8gb, 512mb")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("1gb");
+  CLI::App* const index = app.add_subcommand("index", "one of the two index servers, or a spare one");
+  AddServer(*index, server);
+
+  PoolLookOptions look;
+  CLI::App* const ctl = app.add_subcommand("ctl", "looks at a pool")->require_subcommand(1);
+  CLI::App* const status = ctl->add_subcommand("status", "who is there, and what the pool holds");
+  AddLook(*status, look, pool.timeout_ms);
+  CLI::App* const verify = ctl->add_subcommand(
+      "verify", "reads every item, and compares the two indexes; others go on meanwhile");
+  AddLook(*verify, look, pool.timeout_ms);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  server.pool = pool;
+  look.pool = pool;
+  if (memory->parsed()) return RunMemoryServer(server, bytes);
+  if (index->parsed()) return RunIndexServer(server);
+  return status->parsed() ? PrintPoolStatus(look) : VerifyPool(look);
+}
