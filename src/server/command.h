@@ -7,7 +7,8 @@
 //   point   plan, finish. Plan adds requests to the batch of its keyspace, which the requests of
 //           every connection of the turn share; finish encodes the reply from their outcomes.
 //   atomic  plan, finish. Its requests act as one (Command::IsAtomic): the shared batch is executed
-//           first, then plan fills an atomic batch of the command's own.
+//           first, then plan fills an atomic batch of the command's own; an unordered one for a
+//           command that is kKeyByKey where the engine has no atomic batches.
 //   alone   The batch is executed first, then the command runs by itself: it may execute batches of
 //           its own, as many as it needs, or start a Task.
 // In a transaction (transaction.h) the plans of all its commands fill one atomic batch.
@@ -95,6 +96,7 @@ struct Command {
     kUnqueued = 128,    // in a transaction, runs at once and handles that itself
     kAtomic = 256,      // its requests act as one, in a batch of their own
     kAtomicKeys = 512,  // kAtomic if it has more than one key; all its words are keys
+    kKeyByKey = 1024,   // where the engine has no atomic batches each of its keys is done by itself
   };
 
   std::string_view name;  // lower case

@@ -225,9 +225,11 @@ bool CommandDispatch::RunPlanned(Session& session, const Command& command,
 
 bool CommandDispatch::RunAtomic(Session& session, const Command& command,
                                 std::span<const std::string_view> args) {
-  Batch* const batch = batch_.BeginExclusive(session, Batch::Kind::kAtomic);
-  if (batch == nullptr) return false;
   const ServerCall call(host_, session, command, args);
+  const bool is_split = command.has(Command::kKeyByKey) && !call.engine().traits().atomic;
+  Batch* const batch =
+      is_split ? batch_.BeginSplit(session) : batch_.BeginExclusive(session, Batch::Kind::kAtomic);
+  if (batch == nullptr) return false;
   const Plan plan = command.plan(call, *batch);
   if (plan.kind == Plan::Kind::kError) {
     call.Error(plan.error);

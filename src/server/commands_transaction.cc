@@ -111,7 +111,11 @@ Plan PlanDiscard(const Call& call, Batch&) {
 void FinishOk(const Call& call, const Batch&, uint32_t) { call.reply().SimpleString("OK"); }
 
 void RunExec(const Call& call) { Exec(call); }
-void RunServerExec(const ServerCall& call) { Exec(call); }
+void RunServerExec(const ServerCall& call) {
+  if (call.session().transaction == nullptr || call.engine().traits().atomic) return Exec(call);
+  call.session().EndTransaction();
+  call.Error("EXECABORT Transaction discarded: the engine of this database has no atomic batches");
+}
 
 void RunWatch(const ServerCall& call) {
   Session& session = call.session();

@@ -150,8 +150,15 @@ Batch* TurnBatch::BeginExclusive(Session& session, Batch::Kind kind) {
   return kind == Batch::Kind::kAtomic ? &apart_atomic_ : &apart_;
 }
 
+Batch* TurnBatch::BeginSplit(Session& session) {
+  if (BeginExclusive(session, Batch::Kind::kAtomic) == nullptr) return nullptr;
+  apart_.set_answer_bytes_max(turn_.AnswerBytesMax(session));
+  return &apart_;
+}
+
 void TurnBatch::EndExclusive(Session& session) {
   apart_atomic_.Clear();
+  apart_.Clear();
   if (session.task != nullptr) {
     tasks_.Add(session);
   } else {

@@ -110,6 +110,8 @@ class TurnBatch {
   // RunApart clear; null: the session has to wait, as above. An atomic batch, or a command that
   // runs alone, cannot be divided and may also have to wait for a turn that has time for it.
   Batch* BeginExclusive(Session& session, Batch::Kind kind);
+  // The same for a command whose keys are done one by one: an empty batch that is not atomic.
+  Batch* BeginSplit(Session& session);
   // Called when the command has run, or has started a task.
   void EndExclusive(Session& session);
   // Executes a message's batch, and replies or postpones the requests that were not reached.

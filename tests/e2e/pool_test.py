@@ -93,16 +93,19 @@ class PoolTest(unittest.TestCase):
         self.addCleanup(pool.close)
         return pool
 
-    def server(self, pool, **options):
-        server = SkepServer("--keyspace", f"0={pool.engine()}", **options)
+    def connect(self, pool):
+        """A client of a server in front of the pool."""
+        server = SkepServer("--keyspace", f"0={pool.engine()}")
         self.addCleanup(server.stop)
-        return server
+        client = server.connect()
+        self.addCleanup(client.close)
+        return client
 
     def test_redis_clients(self):
         for fabric in ("mem", "tcp"):
             with self.subTest(fabric=fabric):
                 pool = self.pool(fabric=fabric)
-                client = self.server(pool).connect()
+                client = self.connect(pool)
                 self.check_commands(client)
                 self.check_refusals(client)
 
@@ -117,7 +120,10 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(client.call("MGET", "a", "b", "c", "d"), [b"1", b"4", None, b"4"])
         self.assertEqual(client.call("EXISTS", "a", "b", "c"), 2)
         self.assertEqual(client.call("KCOUNT", "-", "+"), 3)
-        self.assertEqual(client.call("KRANGE", "-", "+"), [b"a", b"1", b"b", b"4", b"d", b"4"])
+        self.assertEqual(client.call("KRANGE", "-", "+", "WITHVALUES"),
+                         [b"a", b"1", b"b", b"4", b"d", b"4"])
+        self.assertEqual(client.call("KRANGE", "-", "+", "LIMIT", "1", "1"), [b"b"])
+        self.assertEqual(client.call("KRANGE", "-", "+", "REV", "LIMIT", "0", "1"), [b"d"])
         cursor, keys = client.call("SCAN", "0")
         self.assertEqual((cursor, sorted(keys)), (b"0", [b"a", b"b", b"d"]))
         self.assertEqual(client.call("INCRBY", "a", "41"), 42)
@@ -146,7 +152,7 @@ class PoolTest(unittest.TestCase):
         for role in (rb"hash server", rb"sorted server"):
             with self.subTest(role=role):
                 pool = self.pool()
-                client = self.server(pool).connect()
+                client = self.connect(pool)
                 for i in range(100):
                     self.assertEqual(client.call("SET", f"k{i:03}", i), "OK")
                 kill(pool.server_of_role(role))
@@ -157,7 +163,7 @@ class PoolTest(unittest.TestCase):
 
     def test_zookeeper_dies(self):
         pool = self.pool()
-        client = self.server(pool).connect()
+        client = self.connect(pool)
         self.assertEqual(client.call("SET", "before", "1"), "OK")
         pool.processes[0].popen.send_signal(signal.SIGTERM)
         pool.processes[0].popen.wait(PATIENCE_S)
@@ -169,7 +175,7 @@ class PoolTest(unittest.TestCase):
 
     def test_tools(self):
         pool = self.pool(memory_servers=2)
-        client = self.server(pool).connect()
+        client = self.connect(pool)
         for i in range(2500):
             client.call("SET", f"k{i:04}", "v" * i)
         code, out, _ = pool.ctl("status")
