@@ -40,7 +40,7 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
       next_index_(context.state.applied() + 1),
       next_client_(context.state.next_client()),
       sorted_servers_(context.endpoint),
-      memory_servers_(context.endpoint) {}
+      chunks_(context, [this](const LogEntry& entry) { Enter(entry); }) {}
 
 void HashRole::MapChanged() {
   if (is_solo()) {
@@ -53,7 +53,7 @@ void HashRole::MapChanged() {
   context_.state.sessions().ForEach([&](uint32_t client) { seen_ns_.try_emplace(client, now); });
   applied_.store(AppliedWord(context_.map.epoch, context_.state.applied()).bits(),
                  std::memory_order_release);
-  GreetMemoryServers();
+  chunks_.GreetMemoryServers();
 }
 
 bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_view fields) {
@@ -287,11 +287,11 @@ bool HashRole::Turn() {
   }
   if (now >= upkeep_ns_) {
     upkeep_ns_ = now + kUpkeepNs;
-    GreetMemoryServers();
-    LookForEmptyChunks();
+    chunks_.GreetMemoryServers();
+    chunks_.LookForEmptyChunks();
     ForgetSilentClients();
   }
-  return Recycle() || did;
+  return chunks_.Recycle() || did;
 }
 
 rma::PeerId HashRole::SortedPeer() {
@@ -334,16 +334,7 @@ bool HashRole::HandleReply(const rma::Event& event) {
   const bool is_good =
       event.status.ok() && !fields.empty() && fields[0] == static_cast<char>(ReplyCode::kOk);
   if (is_good) fields.remove_prefix(1);
-  if (const auto greeting = greetings_.extract(event.token)) {
-    HandleHello(greeting.mapped(), is_good ? fields : std::string_view());
-    return true;
-  }
-  if (const auto fence = fences_.extract(event.token)) {
-    Recycling& recycling = recycling_[fence.mapped()];
-    recycling.is_asked = false;
-    recycling.is_fenced = is_good && fields == std::string_view("\1", 1);
-    return true;
-  }
+  if (chunks_.HandleReply(event.token, is_good ? fields : std::string_view())) return true;
   const auto shipment = std::ranges::find(shipments_, event.token, &Shipment::token);
   if (shipment == shipments_.end()) return false;
   const uint64_t sent_ns = shipment->sent_ns;
@@ -359,7 +350,7 @@ bool HashRole::HandleReply(const rma::Event& event) {
 }
 
 void HashRole::HandlePeer(const rma::Event& event) {
-  memory_servers_.Handle(event);
+  chunks_.HandlePeer(event);
   if (sorted_servers_.Handle(event) == 0 || event.kind != rma::Event::Kind::kLeft) return;
   // What was under way is shipped again.
   shipments_.clear();
@@ -386,12 +377,9 @@ void HashRole::ApplyFront() {
   for (size_t i = 0; i < group.entries.size(); ++i) {
     const LogEntry entry = group.entries.entry(i);
     if (entry.kind == LogEntry::Kind::kLease) leasing_.erase(entry.chunk);
-    if (entry.kind == LogEntry::Kind::kServer) entering_servers_.erase(entry.server);
     if (entry.kind == LogEntry::Kind::kLeave) seen_ns_.erase(entry.client);
     if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
-    if (entry.kind == LogEntry::Kind::kRecycle) {
-      recycling_.erase(entry.chunk);
-    }
+    chunks_.HandleApplied(entry);
   }
 }
 
@@ -434,80 +422,6 @@ void HashRole::EncodeLeases(const Group& group, const WaitingCall& call) {
   }
   AppendVarint(fields_, count);
   fields_.append(leases);
-}
-
-rma::PeerId HashRole::MemoryPeer(uint32_t server) {
-  const auto at = context_.map.memory_servers.find(server);
-  if (at == context_.map.memory_servers.end()) return 0;
-  return memory_servers_.Find(at->first, at->second, context_.now_ns());
-}
-
-// Asks each memory server that has no range yet how many chunks it has; one at a time, as a range
-// begins where the one before ends.
-void HashRole::GreetMemoryServers() {
-  if (!entering_servers_.empty()) return;
-  for (const auto& [server, address] : context_.map.memory_servers) {
-    const auto& ranges = context_.state.chunks().ranges().all();
-    if (std::ranges::find(ranges, server, &ChunkRange::server) != ranges.end()) continue;
-    const rma::PeerId peer = MemoryPeer(server);
-    if (peer == 0) continue;
-    entering_servers_.insert(server);
-    greetings_[next_token_] = server;
-    fields_.assign(1, static_cast<char>(MessageKind::kHello));
-    AppendVarint(fields_, 0);
-    context_.endpoint.Call(peer, next_token_++, fields_);
-    return;
-  }
-}
-
-// `fields` of the reply; none: it did not answer.
-void HashRole::HandleHello(uint32_t server, std::string_view fields) {
-  uint32_t count = 0;
-  const uint32_t first = context_.state.chunks().ranges().end();
-  if (TakeNumber(fields, &count) && count > 0 && count <= kChunksMax - first) {
-    Enter(
-        {.kind = LogEntry::Kind::kServer, .chunk = first, .chunk_count = count, .server = server});
-  } else {
-    entering_servers_.erase(server);
-  }
-}
-
-void HashRole::LookForEmptyChunks() {
-  const auto& chunks = context_.state.chunks().all();
-  for (uint32_t i = 0; i < chunks.size(); ++i) {
-    if (chunks[i].state != Chunks::State::kSealed || chunks[i].items != 0) continue;
-    recycling_.try_emplace(
-        i, Recycling{.due_ns = context_.now_ns() + 2 * context_.times.read_ns_max,
-                     .is_fenced = context_.state.sessions().Knows(chunks[i].client)});
-  }
-}
-
-bool HashRole::Recycle() {
-  const uint64_t now = context_.now_ns();
-  bool did = false;
-  for (auto& [chunk, recycling] : recycling_) {
-    if (recycling.is_entered || now < recycling.due_ns) continue;
-    if (!recycling.is_fenced) {
-      if (!recycling.is_asked) AskForFence(chunk, recycling);
-      continue;
-    }
-    recycling.is_entered = true;
-    Enter({.kind = LogEntry::Kind::kRecycle, .chunk = chunk});
-    did = true;
-  }
-  return did;
-}
-
-void HashRole::AskForFence(uint32_t chunk, Recycling& recycling) {
-  recycling.due_ns = context_.now_ns() + context_.times.read_ns_max;
-  const auto place = context_.state.chunks().ranges().PlaceOf(chunk);
-  const rma::PeerId peer = place ? MemoryPeer(place->server) : 0;
-  if (peer == 0) return;
-  recycling.is_asked = true;
-  fences_[next_token_] = chunk;
-  fields_.assign(1, static_cast<char>(MessageKind::kFence));
-  AppendVarint(fields_, context_.state.chunks().all()[chunk].client);
-  context_.endpoint.Call(peer, next_token_++, fields_);
 }
 
 void HashRole::ForgetSilentClients() {
