@@ -39,15 +39,19 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
       applied_(applied),
       next_index_(context.state.applied() + 1),
       next_client_(context.state.next_client()),
+      transfer_(context),
       sorted_servers_(context.endpoint),
       chunks_(context, [this](const LogEntry& entry) { Enter(entry); }) {}
 
 void HashRole::MapChanged() {
-  if (is_solo()) {
-    authority_until_ns_ = UINT64_MAX;
-  } else if (authority_until_ns_ == UINT64_MAX) {
-    authority_until_ns_ = 0;
+  if (context_.map.epoch != epoch_) {
+    epoch_ = context_.map.epoch;
+    transfer_.HandleEpoch();
+    if (is_solo()) ShipAgain();
   }
+  const uint32_t newcomer = transfer_.newcomer();
+  if (newcomer != 0 && !context_.map.index_servers.contains(newcomer)) EndTransfer();
+  if (is_solo()) authority_until_ns_ = UINT64_MAX;
   // A client is taken to have been heard of now.
   const uint64_t now = context_.now_ns();
   context_.state.sessions().ForEach([&](uint32_t client) { seen_ns_.try_emplace(client, now); });
@@ -220,14 +224,8 @@ void HashRole::SealChunks(const rma::Event& event, std::string_view fields) {
 }
 
 void HashRole::TellRanges(const rma::Event& event) {
-  const auto& ranges = context_.state.chunks().ranges().all();
   fields_.clear();
-  AppendVarint(fields_, ranges.size());
-  for (const ChunkRange& range : ranges) {
-    AppendVarint(fields_, range.server);
-    AppendVarint(fields_, range.first);
-    AppendVarint(fields_, range.count);
-  }
+  context_.state.chunks().ranges().EncodeTo(fields_);
   context_.Answer(event.peer, event.token, fields_);
 }
 
@@ -285,6 +283,7 @@ bool HashRole::Turn() {
   } else {
     did = ShipGroups();
   }
+  if (!is_paired() && StepTransfer()) did = true;
   if (now >= upkeep_ns_) {
     upkeep_ns_ = now + kUpkeepNs;
     chunks_.GreetMemoryServers();
@@ -295,14 +294,14 @@ bool HashRole::Turn() {
 }
 
 rma::PeerId HashRole::SortedPeer() {
-  const auto at = context_.map.index_servers.find(context_.map.sorted_server);
+  const auto at = context_.map.index_servers.find(sorted_server());
   if (at == context_.map.index_servers.end()) return 0;
   return sorted_servers_.Find(at->first, at->second, context_.now_ns());
 }
 
 bool HashRole::ShipGroups() {
   const rma::PeerId peer = SortedPeer();
-  if (peer == 0) return false;
+  if (peer == 0 || (!is_paired() && !transfer_.TakesLog())) return false;
   bool did = false;
   for (Group& group : groups_) {
     if (shipments_.size() >= kShippedMax) return did;
@@ -322,9 +321,11 @@ bool HashRole::ShipGroups() {
 // Of no entries: only to keep the authority.
 void HashRole::Ship(rma::PeerId peer, const LogBatch& entries) {
   fields_.assign(1, static_cast<char>(MessageKind::kShip));
-  AppendVarint(fields_, context_.map.epoch);
+  AppendVarint(fields_, context_.map.epoch + (is_paired() ? 0 : 1));
   entries.EncodeTo(fields_);
   last_sent_ns_ = context_.now_ns();
+  // T3: from now on another server may come to take over.
+  authority_until_ns_ = std::min(authority_until_ns_, last_sent_ns_ + context_.times.lease_ns);
   shipments_.push_back({.token = next_token_, .sent_ns = last_sent_ns_});
   context_.endpoint.Call(peer, next_token_++, fields_);
 }
@@ -335,6 +336,9 @@ bool HashRole::HandleReply(const rma::Event& event) {
       event.status.ok() && !fields.empty() && fields[0] == static_cast<char>(ReplyCode::kOk);
   if (is_good) fields.remove_prefix(1);
   if (chunks_.HandleReply(event.token, is_good ? fields : std::string_view())) return true;
+  const StateTransfer::Answer answer = transfer_.HandleReply(event);
+  if (answer == StateTransfer::Answer::kRefused) context_.endpoint.Disconnect(event.peer);
+  if (answer != StateTransfer::Answer::kNotMine) return true;
   const auto shipment = std::ranges::find(shipments_, event.token, &Shipment::token);
   if (shipment == shipments_.end()) return false;
   const uint64_t sent_ns = shipment->sent_ns;
@@ -351,14 +355,42 @@ bool HashRole::HandleReply(const rma::Event& event) {
 
 void HashRole::HandlePeer(const rma::Event& event) {
   chunks_.HandlePeer(event);
-  if (sorted_servers_.Handle(event) == 0 || event.kind != rma::Event::Kind::kLeft) return;
-  // What was under way is shipped again.
+  const uint32_t server = sorted_servers_.Handle(event);
+  if (server == 0 || event.kind != rma::Event::Kind::kLeft || server != sorted_server()) return;
+  ShipAgain();
+  if (!is_paired()) EndTransfer();
+}
+
+// What was under way is shipped once more.
+void HashRole::ShipAgain() {
   shipments_.clear();
   for (Group& group : groups_) group.is_shipped = false;
 }
 
+// A transfer begins, goes on, or has taken too long.
+bool HashRole::StepTransfer() {
+  if (is_solo() && !transfer_.Begin()) return false;
+  const rma::PeerId peer = SortedPeer();
+  if (peer == 0) return false;
+  const bool is_late = !shipments_.empty() &&
+                       context_.now_ns() > shipments_.front().sent_ns + context_.times.lease_ns;
+  if (!is_late && !transfer_.IsLate()) return transfer_.Step(peer);
+  EndTransfer();
+  return true;
+}
+
+// T4: this server is solo again, if it does not wait for a map.
+void HashRole::EndTransfer() {
+  const rma::PeerId peer = SortedPeer();
+  if (peer != 0) context_.endpoint.Disconnect(peer);
+  transfer_.End();
+  ShipAgain();
+  if (is_solo()) authority_until_ns_ = UINT64_MAX;
+}
+
 void HashRole::Acknowledge(uint64_t sent_ns, uint64_t end_index) {
   if (is_solo()) return;
+  transfer_.HandleAcknowledged();
   authority_until_ns_ = std::max(authority_until_ns_, sent_ns + context_.times.lease_ns);
   while (!groups_.empty() && groups_.front().is_shipped &&
          groups_.front().entries.end_index() - 1 <= end_index) {
@@ -371,6 +403,7 @@ void HashRole::ApplyFront() {
   groups_.pop_front();
   verdicts_.clear();
   context_.state.Apply(group.entries, &verdicts_);
+  transfer_.HandleApplied(group.entries);
   applied_.store(AppliedWord(context_.map.epoch, context_.state.applied()).bits(),
                  std::memory_order_release);
   for (const WaitingCall& call : group.calls) AnswerCall(group, call);

@@ -22,7 +22,8 @@
 //   waits for lease_ns from its last acknowledgement, which is later than that; what was granted to
 //   clients ends no later. A shipment without entries goes out after a quarter of that time without
 //   one. No clocks are compared, only durations; their rates may differ by one per cent.
-//   A solo hash server has no one who could take over, and has authority until its map changes.
+//   A solo hash server has no one who could take over, and has authority until its map changes, or
+//   it makes itself another sorted server (state_transfer.h).
 // Chunks. chunk_upkeep.h says when one may be written to again.
 // Progress. The hash server waits for the sorted server alone. While that does not answer, nothing
 //   is applied, and after lease_ns there is no authority: no GETs either. That lasts until the map
@@ -44,6 +45,7 @@
 #include "pool/chunk_upkeep.h"
 #include "pool/dialer.h"
 #include "pool/index_context.h"
+#include "pool/state_transfer.h"
 
 namespace skep::pool {
 
@@ -68,6 +70,11 @@ class HashRole {
 
   // Refuses what waits for an answer: this server has not the role any more.
   void RefuseWaiting();
+
+  // It may answer by itself now.
+  bool HasAuthority() const { return context_.now_ns() < authority_until_ns_; }
+  // The roles to be set, in the version that has the present ones; nothing: these.
+  std::optional<PoolRoles> wanted_roles() const { return transfer_.wanted(); }
 
   // Entries that are not applied yet.
   uint64_t pending() const { return next_index_ - 1 - context_.state.applied(); }
@@ -99,8 +106,13 @@ class HashRole {
     uint64_t sent_ns;
   };
 
-  bool is_solo() const { return context_.map.sorted_server == 0; }
-  bool HasAuthority() const { return context_.now_ns() < authority_until_ns_; }
+  bool is_paired() const { return context_.map.sorted_server != 0; }
+  // Nobody has to acknowledge what is applied.
+  bool is_solo() const { return !is_paired() && !transfer_.Holds(); }
+  // The server to which the log is shipped, or the newcomer to which it will be; 0: none.
+  uint32_t sorted_server() const {
+    return is_paired() ? context_.map.sorted_server : transfer_.newcomer();
+  }
 
   void Join(const rma::Event& event);
   void Commit(const rma::Event& event, std::string_view fields);
@@ -121,10 +133,13 @@ class HashRole {
   // The call that is answered when the group's entries from `begin` on are applied.
   void Await(Group& group, const rma::Event& event, MessageKind kind, size_t begin);
   bool ShipGroups();
+  void ShipAgain();
   void Ship(rma::PeerId peer, const LogBatch& entries);
   // 0: there is no connection now.
   rma::PeerId SortedPeer();
   void Acknowledge(uint64_t sent_ns, uint64_t end_index);
+  bool StepTransfer();
+  void EndTransfer();
   void ApplyFront();
   void AnswerCall(const Group& group, const WaitingCall& call);
   void EncodeLeases(const Group& group, const WaitingCall& call);
@@ -141,6 +156,9 @@ class HashRole {
   uint64_t authority_until_ns_ = 0;
   uint64_t last_sent_ns_ = 0;
   uint64_t next_token_ = 1;
+
+  uint64_t epoch_ = 0;  // of the last map
+  StateTransfer transfer_;
 
   Dialer sorted_servers_;
   ChunkUpkeep chunks_;

@@ -8,28 +8,12 @@
 #include <memory>
 #include <vector>
 
+#include "pool/watched_coordinator_test.h"
 #include "sim/seeds.h"
 #include "sim/sim_coordinator.h"
 
 namespace skep::pool {
 namespace {
-
-// Remembers the session that was opened last: what happens to it is the test's choice.
-class WatchedCoordinator final : public Coordinator {
- public:
-  explicit WatchedCoordinator(Coordinator& inner) : inner_(inner) {}
-  Result<std::unique_ptr<CoordinatorSession>> Open(
-      const CoordinatorSessionOptions& options) override {
-    auto session = inner_.Open(options);
-    if (session) last = session->get();
-    return session;
-  }
-
-  CoordinatorSession* last = nullptr;
-
- private:
-  Coordinator& inner_;
-};
 
 class RoleKeeperTest : public testing::Test {
  protected:
