@@ -39,7 +39,6 @@ class CommitClient {
   void SendOldOnesAgain() { again_ = old_; }
 
   void Turn() {
-    map_ = pool_.map();
     for (const rma::Event& event : endpoint_->Poll(0)) Handle(event);
     if (pool_.clock().MonotonicNs() < retry_ns_) return;
     if (client_ == 0) {
@@ -72,14 +71,14 @@ class CommitClient {
   };
 
   void Call(MessageKind kind, std::string_view fields) {
-    const auto at = map_.index_servers.find(map_.hash_server);
-    if (at == map_.index_servers.end()) return;
+    const auto at = pool_.map().index_servers.find(pool_.map().hash_server);
+    if (at == pool_.map().index_servers.end()) return;
     const uint64_t now = pool_.clock().MonotonicNs();
     const rma::PeerId peer = index_servers_.Find(at->first, at->second, now);
     if (peer == 0) return;
     std::string request(1, static_cast<char>(kind));
     if (kind != MessageKind::kJoin) {
-      AppendVarint(request, map_.epoch);
+      AppendVarint(request, pool_.map().epoch);
       AppendVarint(request, client_);
     }
     request.append(fields);
@@ -118,7 +117,7 @@ class CommitClient {
         .before = before};
     is_written_ = entry.kind == LogEntry::Kind::kDelete;
     if (is_written_) return;
-    const uint8_t signature = DigestOf(map_.keys, operation_.key).signature();
+    const uint8_t signature = DigestOf(pool_.map().keys, operation_.key).signature();
     entry.slot = Slot(signature, 1, gen_, chunk_, next_unit_++);
   }
   void Send() {
@@ -130,8 +129,8 @@ class CommitClient {
     Call(MessageKind::kCommit, fields);
   }
   void Write() {
-    const auto at = map_.memory_servers.find(SimPool::kMemoryServer);
-    if (at == map_.memory_servers.end()) return;
+    const auto at = pool_.map().memory_servers.find(SimPool::kMemoryServer);
+    if (at == pool_.map().memory_servers.end()) return;
     const uint64_t now = pool_.clock().MonotonicNs();
     const rma::PeerId peer = memory_servers_.Find(at->first, at->second, now);
     if (peer == 0) return;
@@ -203,7 +202,6 @@ class CommitClient {
   const std::unique_ptr<rma::Endpoint> endpoint_;
   Dialer index_servers_;
   Dialer memory_servers_;
-  PoolMap map_;
   uint32_t client_ = 0;  // 0: it has not joined yet
   bool has_chunk_ = false;
   uint32_t chunk_ = 0;

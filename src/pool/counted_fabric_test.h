@@ -12,14 +12,15 @@
 
 namespace skep::pool {
 
-// How many messages a process may yet send.
+// The messages of one process.
 struct MessageCount {
-  uint64_t left = UINT64_MAX;
+  uint64_t sent = 0;
+  uint64_t sent_max = UINT64_MAX;
   bool is_dead = false;  // it has wanted to send one more
 
   bool Spend() {
-    if (left == 0) is_dead = true;
-    if (!is_dead) --left;
+    if (sent == sent_max) is_dead = true;
+    if (!is_dead) ++sent;
     return !is_dead;
   }
 };

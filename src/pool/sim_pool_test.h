@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/temporary_directory_test.h"
 #include "model/model_engine.h"
@@ -33,6 +34,7 @@ class SimPool {
     std::unique_ptr<RoleKeeper> keeper;  // null: it was killed
     std::unique_ptr<IndexServer> index;
     bool is_paused = false;
+    uint64_t pauses_after = UINT64_MAX;  // so many messages
 
     bool runs() const { return keeper != nullptr && !is_paused; }
   };
@@ -66,25 +68,31 @@ class SimPool {
     server.keeper.reset();
     server.index.reset();
   }
-  void Pause(uint32_t id, bool is_paused) {
+  // Stops its process, and what speaks for it to the coordinator.
+  void Pause(uint32_t id) {
     Server& server = servers_.at(id);
-    server.is_paused = is_paused;
-    coordinator_.SetLink(*server.coordinator->last,
-                         is_paused ? SimCoordinator::Link::kParted : SimCoordinator::Link::kOpen);
+    server.is_paused = true;
+    server.pauses_after = UINT64_MAX;
+    coordinator_.SetLink(*server.coordinator->last, SimCoordinator::Link::kParted);
+  }
+  void Resume(uint32_t id) {
+    Server& server = servers_.at(id);
+    server.is_paused = false;
+    coordinator_.SetLink(*server.coordinator->last, SimCoordinator::Link::kOpen);
   }
 
-  // One turn of everybody who runs. A server that has sent all its messages is killed.
+  // One turn of everybody who runs. A server that has sent all its messages is killed; one that has
+  // lost its role is another one from then on.
   void Turn() {
     for (auto& [id, server] : servers_) {
       if (!server.runs()) continue;
-      if (server.keeper->Turn()) server.index->SetMap(server.keeper->map());
-      server.index->Turn(0);
-      if (server.messages.is_dead) {
-        Kill(id);
-        continue;
-      }
-      server.keeper->Want(server.index->wanted_roles());
+      TurnServer(server);
+      if (server.messages.sent >= server.pauses_after) Pause(id);
+      if (server.index->is_retired()) retired_.push_back(id);
+      if (server.messages.is_dead || server.index->is_retired()) Kill(id);
     }
+    TakeNewestMap();
+    for (; !retired_.empty(); retired_.pop_back()) Start(retired_.back() + 1000);
     memory_->Turn(0);
     if (map().epoch != 0 && !has_memory_) {
       session_->Create(1, "/skep/p/memory/" + std::to_string(kMemoryServer), memory_->address(),
@@ -102,16 +110,14 @@ class SimPool {
   }
 
   // The newest map that a server which runs has. Epoch 0: there is none.
-  PoolMap map() const {
-    PoolMap newest;
-    for (const auto& [id, server] : servers_) {
-      if (server.runs() && server.keeper->map().epoch >= newest.epoch)
-        newest = server.keeper->map();
-    }
-    return newest;
-  }
+  const PoolMap& map() const { return map_; }
   bool HasRoles(uint32_t hash_server, uint32_t sorted_server) const {
     return map().hash_server == hash_server && map().sorted_server == sorted_server;
+  }
+  // Both servers that have roles run.
+  bool IsPaired() const {
+    const auto runs = [this](uint32_t id) { return id != 0 && servers_.at(id).runs(); };
+    return runs(map_.hash_server) && runs(map_.sorted_server);
   }
   Server& at(uint32_t id) { return servers_.at(id); }
   rma::Fabric& fabric() { return fabric_; }
@@ -121,6 +127,22 @@ class SimPool {
   std::function<void()> each_turn;
 
  private:
+  // As a program does that hosts one.
+  static void TurnServer(Server& server) {
+    if (server.keeper->Turn()) server.index->SetMap(server.keeper->map());
+    server.index->Turn(0);
+    server.keeper->Want(server.index->wanted_roles());
+  }
+  void TakeNewestMap() {
+    const PoolMap* newest = nullptr;
+    for (const auto& [id, server] : servers_) {
+      if (!server.runs()) continue;
+      const PoolMap& known = server.keeper->map();
+      if (newest == nullptr || known.epoch >= newest->epoch) newest = &known;
+    }
+    if (newest == nullptr) map_ = {};
+    if (newest != nullptr && *newest != map_) map_ = *newest;
+  }
   std::unique_ptr<Engine> MakeTree() {
     EngineOptions options;
     options.budget = &budget_;
@@ -141,6 +163,8 @@ class SimPool {
   std::unique_ptr<MemoryServer> memory_;
   bool has_memory_ = false;
   std::map<uint32_t, Server> servers_;
+  std::vector<uint32_t> retired_;
+  PoolMap map_;
 };
 
 }  // namespace skep::pool

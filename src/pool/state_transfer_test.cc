@@ -19,6 +19,9 @@ constexpr uint32_t kFirst = 5;
 constexpr uint32_t kSecond = 9;
 constexpr uint32_t kNewcomer = 20;
 constexpr uint32_t kAnother = 30;
+// More than they send until the roles have changed.
+constexpr uint64_t kMessagesOfNewcomer = 50;
+constexpr uint64_t kMessagesOfHashServer = 100;
 
 class StateTransferTest : public testing::Test {
  protected:
@@ -47,6 +50,19 @@ class StateTransferTest : public testing::Test {
   bool RunUntilPaired(uint32_t hash_server, uint32_t sorted_server) {
     return pool_->RunUntil([&] { return pool_->HasRoles(hash_server, sorted_server); });
   }
+  // Until the server has sent all that it may. False: the roles have changed, and many operations
+  // were done, and it has not.
+  bool RunUntilDead(uint32_t id) {
+    const auto is_dead = [&] { return pool_->at(id).keeper == nullptr; };
+    const uint64_t end = client_->done() + 60;
+    EXPECT_TRUE(pool_->RunUntil([&] {
+      return is_dead() || (pool_->HasRoles(solo_, kNewcomer) && client_->done() >= end);
+    }));
+    return is_dead();
+  }
+  bool LosesNewcomer(uint64_t k);
+  bool LosesHashServer(uint64_t k, int* takeovers);
+  void Stops(uint32_t id, uint64_t k);
   void Settle() {
     client_->Rest(true);
     ASSERT_TRUE(pool_->RunUntil([&] { return client_->IsIdle(); }));
@@ -102,6 +118,88 @@ TEST_F(StateTransferTest, ANewcomerTakesOver) {
     ASSERT_TRUE(RunUntilDone(50));
     pool_->Kill(solo);
     ASSERT_NO_FATAL_FAILURE(ExpectAllIsThere(kNewcomer));
+  }
+}
+
+// What is there when the newcomer dies before its k-th message, is still there when the next
+// newcomer has taken over. False: it does not send so many.
+bool StateTransferTest::LosesNewcomer(uint64_t k) {
+  BeginSolo(k, k % 2 == 0 ? kFirst : kSecond);
+  pool_->Start(kNewcomer);
+  pool_->at(kNewcomer).messages.sent_max = k;
+  if (!RunUntilDead(kNewcomer)) return false;
+  EXPECT_TRUE(RunUntilDone(20));
+  pool_->Start(kAnother);
+  EXPECT_TRUE(RunUntilPaired(solo_, kAnother));
+  EXPECT_TRUE(RunUntilDone(20));
+  pool_->Kill(solo_);
+  ExpectAllIsThere(kAnother);
+  return true;
+}
+
+TEST_F(StateTransferTest, TheNewcomerMayDieBeforeAnyMessage) {
+  uint64_t k = 0;
+  while (!HasFailure() && LosesNewcomer(k)) ++k;
+  EXPECT_GT(k, 20u);
+}
+
+// The hash server dies before its k-th message: the newcomer takes over if the roles name it, and
+// else never has a role. False: it does not send so many.
+bool StateTransferTest::LosesHashServer(uint64_t k, int* takeovers) {
+  BeginSolo(k, k % 2 == 0 ? kFirst : kSecond);
+  MessageCount& messages = pool_->at(solo_).messages;
+  messages.sent_max = messages.sent + k;
+  pool_->Start(kNewcomer);
+  if (!RunUntilDead(solo_)) return false;
+  for (int i = 0; i < 300; ++i) pool_->Turn();
+  if (pool_->HasRoles(kNewcomer, 0)) {
+    ++*takeovers;
+    ExpectAllIsThere(kNewcomer);
+  } else {
+    EXPECT_TRUE(pool_->HasRoles(solo_, 0) || pool_->map().epoch == 0);
+  }
+  return true;
+}
+
+TEST_F(StateTransferTest, TheHashServerMayDieBeforeAnyMessage) {
+  uint64_t k = 0;
+  int takeovers = 0;
+  while (!HasFailure() && LosesHashServer(k, &takeovers)) ++k;
+  EXPECT_GT(k, 50u);
+  EXPECT_GT(takeovers, 10);
+}
+
+// A server that is stopped after any of its messages, for longer than its session, comes back late:
+// nothing is lost, and in the end there is a pair.
+void StateTransferTest::Stops(uint32_t id, uint64_t k) {
+  SimPool::Server& server = pool_->at(id);
+  server.pauses_after = server.messages.sent + k;
+  ASSERT_TRUE(pool_->RunUntil([&] { return server.is_paused; }));
+  for (int i = 0; i < 200; ++i) pool_->Turn();
+  pool_->Resume(id);
+  ASSERT_TRUE(pool_->RunUntil([&] { return pool_->IsPaired(); }));
+  ASSERT_TRUE(RunUntilDone(30));
+  ASSERT_TRUE(pool_->IsPaired());
+  const PoolMap map = pool_->map();
+  pool_->Kill(map.hash_server);
+  ASSERT_NO_FATAL_FAILURE(ExpectAllIsThere(map.sorted_server));
+}
+
+TEST_F(StateTransferTest, TheNewcomerMayStopAfterAnyMessage) {
+  for (uint64_t k = 1; k < kMessagesOfNewcomer && !HasFailure(); ++k) {
+    SCOPED_TRACE(k);
+    BeginSolo(k, kFirst);
+    pool_->Start(kNewcomer);
+    Stops(kNewcomer, k);
+  }
+}
+
+TEST_F(StateTransferTest, TheHashServerMayStopAfterAnyMessage) {
+  for (uint64_t k = 1; k < kMessagesOfHashServer && !HasFailure(); ++k) {
+    SCOPED_TRACE(k);
+    BeginSolo(k, kFirst);
+    pool_->Start(kNewcomer);
+    Stops(kFirst, k);
   }
 }
 
