@@ -64,7 +64,7 @@ class SimPool {
   }
   void Kill(uint32_t id) {
     Server& server = servers_.at(id);
-    coordinator_.SetLink(*server.coordinator->last, SimCoordinator::Link::kParted);
+    SetLink(server, SimCoordinator::Link::kParted);
     server.keeper.reset();
     server.index.reset();
   }
@@ -73,13 +73,15 @@ class SimPool {
     Server& server = servers_.at(id);
     server.is_paused = true;
     server.pauses_after = UINT64_MAX;
-    coordinator_.SetLink(*server.coordinator->last, SimCoordinator::Link::kParted);
+    SetLink(server, SimCoordinator::Link::kParted);
   }
   void Resume(uint32_t id) {
     Server& server = servers_.at(id);
     server.is_paused = false;
-    coordinator_.SetLink(*server.coordinator->last, SimCoordinator::Link::kOpen);
+    SetLink(server, SimCoordinator::Link::kOpen);
   }
+
+  void Expire(uint32_t id) { coordinator_.Expire(*servers_.at(id).coordinator->last); }
 
   // One turn of everybody who runs. A server that has sent all its messages is killed; one that has
   // lost its role is another one from then on.
@@ -119,6 +121,12 @@ class SimPool {
     const auto runs = [this](uint32_t id) { return id != 0 && servers_.at(id).runs(); };
     return runs(map_.hash_server) && runs(map_.sorted_server);
   }
+  // Of all servers that were ever started.
+  std::vector<uint32_t> ids() const {
+    std::vector<uint32_t> ids;
+    for (const auto& [id, server] : servers_) ids.push_back(id);
+    return ids;
+  }
   Server& at(uint32_t id) { return servers_.at(id); }
   rma::Fabric& fabric() { return fabric_; }
   SimClock& clock() { return clock_; }
@@ -127,6 +135,9 @@ class SimPool {
   std::function<void()> each_turn;
 
  private:
+  void SetLink(const Server& server, SimCoordinator::Link link) {
+    if (server.coordinator->last != nullptr) coordinator_.SetLink(*server.coordinator->last, link);
+  }
   // As a program does that hosts one.
   static void TurnServer(Server& server) {
     if (server.keeper->Turn()) server.index->SetMap(server.keeper->map());

@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "pool/commit_client_test.h"
 #include "pool/sim_pool_test.h"
+#include "sim/seeds.h"
 
 namespace skep::pool {
 namespace {
@@ -63,6 +66,8 @@ class StateTransferTest : public testing::Test {
   bool LosesNewcomer(uint64_t k);
   bool LosesHashServer(uint64_t k, int* takeovers);
   void Stops(uint32_t id, uint64_t k);
+  bool MayGo(uint32_t id);
+  void Disturb(Random& random, uint32_t* next_id);
   void Settle() {
     client_->Rest(true);
     ASSERT_TRUE(pool_->RunUntil([&] { return client_->IsIdle(); }));
@@ -119,6 +124,76 @@ TEST_F(StateTransferTest, ANewcomerTakesOver) {
     pool_->Kill(solo);
     ASSERT_NO_FATAL_FAILURE(ExpectAllIsThere(kNewcomer));
   }
+}
+
+// Once all is applied, both servers have the same of all that is not an index, and the newcomer's
+// tree has what the hash server's hash index has.
+TEST_F(StateTransferTest, BothHaveTheSame) {
+  BeginSolo(1, kFirst);
+  const auto is_recycled = [](const Chunks::Chunk& chunk) { return chunk.gen > 0; };
+  ASSERT_TRUE(pool_->RunUntil(
+      [&] { return std::ranges::any_of(StateOf(kFirst)->chunks().all(), is_recycled); }));
+  pool_->Start(kNewcomer);
+  ASSERT_TRUE(RunUntilPaired(kFirst, kNewcomer));
+  Settle();
+  for (int i = 0; i < 20; ++i) pool_->Turn();
+  const IndexState& first = *StateOf(kFirst);
+  const IndexState& second = *StateOf(kNewcomer);
+  EXPECT_EQ(first.tree(), nullptr);
+  EXPECT_EQ(first.applied(), second.applied());
+  EXPECT_EQ(first.next_client(), second.next_client());
+  EXPECT_EQ(first.keys(), second.keys());
+  EXPECT_EQ(first.items(), second.items());
+  EXPECT_EQ(first.chunks().all(), second.chunks().all());
+  EXPECT_EQ(first.chunks().free_count(), second.chunks().free_count());
+  std::set<Chunks::State> states;
+  for (const Chunks::Chunk& chunk : second.chunks().all()) states.insert(chunk.state);
+  EXPECT_EQ(states.size(), 3u) << "a test of all states";
+  std::string sessions[2];
+  first.sessions().EncodeClient(1, sessions[0]);
+  second.sessions().EncodeClient(1, sessions[1]);
+  EXPECT_EQ(sessions[0], sessions[1]);
+  for (const auto& [key, slot] : client_->items()) {
+    EXPECT_EQ(StateOf(kNewcomer)->Find(key), slot) << key;
+  }
+}
+
+// T3: a hash server that does not know that another one has taken over, because it was stopped
+// when it asked for the roles, answers nothing by itself.
+TEST_F(StateTransferTest, AuthorityEndsWithoutAMap) {
+  BeginSolo(1, kFirst);
+  const uint64_t epoch = pool_->map().epoch;
+  pool_->Start(kNewcomer);
+  SimPool::Server& first = pool_->at(kFirst);
+  ASSERT_TRUE(pool_->RunUntil([&] { return first.index->wanted_roles().has_value(); }));
+  first.keeper->Turn();
+  first.keeper->Turn();
+  first.is_paused = true;
+  ASSERT_TRUE(RunUntilPaired(kFirst, kNewcomer));
+  pool_->Pause(kFirst);
+  ASSERT_TRUE(pool_->RunUntil([&] { return pool_->HasRoles(kNewcomer, 0); }));
+  ASSERT_TRUE(RunUntilDone(20));
+
+  const auto endpoint = pool_->fabric().Open({}).value();
+  const rma::PeerId peer = endpoint->Connect(first.index->address(), 1000).value();
+  std::string scan(1, static_cast<char>(MessageKind::kScan));
+  EncodeScan({.epoch = epoch}, scan);
+  std::string find(1, static_cast<char>(MessageKind::kFind));
+  AppendVarint(find, epoch);
+  AppendVarint(find, 0);
+  std::vector<ReplyCode> codes;
+  for (bool has_called = false; codes.size() < 2;) {
+    for (const rma::Event& event : endpoint->Poll(0)) {
+      if (event.kind == rma::Event::Kind::kReply) codes.push_back(ReplyCode(event.bytes[0]));
+      if (event.kind != rma::Event::Kind::kJoined || has_called) continue;
+      has_called = true;
+      endpoint->Call(peer, 1, scan);
+      endpoint->Call(peer, 2, find);
+    }
+    // Only this server goes on, not what keeps its roles.
+    first.index->Turn(0);
+  }
+  EXPECT_EQ(codes, std::vector(2, ReplyCode::kNotServing));
 }
 
 // What is there when the newcomer dies before its k-th message, is still there when the next
@@ -200,6 +275,71 @@ TEST_F(StateTransferTest, TheHashServerMayStopAfterAnyMessage) {
     BeginSolo(k, kFirst);
     pool_->Start(kNewcomer);
     Stops(kFirst, k);
+  }
+}
+
+// Whether the server may go: it has no role, or the servers have known for longer than a session
+// lasts that they are a pair.
+bool StateTransferTest::MayGo(uint32_t id) {
+  const auto has_role = [&] {
+    return id == pool_->map().hash_server || id == pool_->map().sorted_server;
+  };
+  if (!has_role()) return true;
+  for (int i = 0; i < 150; ++i) pool_->Turn();
+  return pool_->at(id).runs() && (!has_role() || pool_->IsPaired());
+}
+
+// Answers of the coordinator are lost, sessions end, newcomers come and go, servers die and stop.
+void StateTransferTest::Disturb(Random& random, uint32_t* next_id) {
+  std::vector<uint32_t> running;
+  for (const uint32_t id : pool_->ids()) {
+    if (pool_->at(id).is_paused && random.Chance(1, 3)) pool_->Resume(id);
+    if (pool_->at(id).runs()) running.push_back(id);
+  }
+  const uint32_t id = running[random.Below(running.size())];
+  CoordinatorSession* const session = pool_->at(id).coordinator->last;
+  switch (random.Below(6)) {
+    case 0:
+      if (running.size() < 4) pool_->Start((*next_id)++);
+      break;
+    case 1:
+    case 2:
+      if (session != nullptr) pool_->coordinator().Reset(*session);
+      break;
+    case 3:
+      if (session != nullptr && MayGo(id)) pool_->Expire(id);
+      break;
+    case 4:
+      if (MayGo(id)) pool_->Pause(id);
+      break;
+    default:
+      if (MayGo(id)) pool_->Kill(id);
+  }
+}
+
+TEST_F(StateTransferTest, NothingIsLostWhateverHappens) {
+  for (const uint64_t seed : Seeds(10)) {
+    SCOPED_TRACE(seed);
+    SeededRandom random(seed);
+    BeginSolo(seed, kFirst);
+    uint32_t next_id = kNewcomer;
+    pool_->Start(next_id++);
+    for (int i = 0; i < 60; ++i) {
+      for (uint64_t turns = random.Below(60); turns > 0; --turns) pool_->Turn();
+      Disturb(random, &next_id);
+    }
+    for (const uint32_t id : pool_->ids()) {
+      if (pool_->at(id).is_paused) pool_->Resume(id);
+    }
+    pool_->Start(next_id++);
+    ASSERT_TRUE(pool_->RunUntil([&] { return pool_->IsPaired(); }));
+    ASSERT_TRUE(RunUntilDone(30));
+    ASSERT_TRUE(pool_->RunUntil([&] { return pool_->IsPaired(); }));
+    const uint32_t last = pool_->map().sorted_server;
+    for (const uint32_t id : pool_->ids()) {
+      if (id != last && pool_->at(id).runs()) pool_->Kill(id);
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectAllIsThere(last));
   }
 }
 
