@@ -52,7 +52,7 @@ class CommitClient {
     } else if (!again_.empty()) {
       operation_ = again_.front();
       is_busy_ = is_written_ = true;
-    } else if (!rests_) {
+    } else if (!rests_ && pool_.map().epoch != 0) {
       Begin();
     }
   }

@@ -34,6 +34,7 @@ class SimPool {
     std::unique_ptr<RoleKeeper> keeper;  // null: it was killed
     std::unique_ptr<IndexServer> index;
     bool is_paused = false;
+    bool hears_nothing = false;          // of the coordinator
     uint64_t pauses_after = UINT64_MAX;  // so many messages
 
     bool runs() const { return keeper != nullptr && !is_paused; }
@@ -140,7 +141,7 @@ class SimPool {
   }
   // As a program does that hosts one.
   static void TurnServer(Server& server) {
-    if (server.keeper->Turn()) server.index->SetMap(server.keeper->map());
+    if (!server.hears_nothing && server.keeper->Turn()) server.index->SetMap(server.keeper->map());
     server.index->Turn(0);
     server.keeper->Want(server.index->wanted_roles());
   }

@@ -196,6 +196,74 @@ TEST_F(StateTransferTest, AuthorityEndsWithoutAMap) {
   EXPECT_EQ(codes, std::vector(2, ReplyCode::kNotServing));
 }
 
+// T4: the roles may be set whatever the hash server hears of it, so once it has wanted them it
+// applies nothing that the newcomer has not, also if that is lost, until a map says what it is.
+TEST_F(StateTransferTest, TheHoldEndsByAMapAlone) {
+  BeginSolo(1, kFirst);
+  pool_->Start(kNewcomer);
+  SimPool::Server& first = pool_->at(kFirst);
+  ASSERT_TRUE(pool_->RunUntil([&] { return first.index->wanted_roles().has_value(); }));
+  first.keeper->Turn();
+  // It does not hear what became of that, and the newcomer does not acknowledge any more.
+  first.hears_nothing = pool_->at(kNewcomer).is_paused = true;
+  pool_->Turn();
+  const uint64_t done = client_->done();
+  for (int i = 0; i < 100; ++i) pool_->Turn();
+  EXPECT_EQ(client_->done(), done);
+  EXPECT_EQ(first.index->wanted_roles()->sorted_server, 0u);
+  first.hears_nothing = pool_->at(kNewcomer).is_paused = false;
+  ASSERT_TRUE(RunUntilDone(20));
+  ASSERT_TRUE(pool_->RunUntil([&] { return pool_->IsPaired(); }));
+  const uint32_t sorted = pool_->map().sorted_server;
+  pool_->Kill(kFirst);
+  ASSERT_NO_FATAL_FAILURE(ExpectAllIsThere(sorted));
+}
+
+// Progress: what waits for a newcomer that does not answer any more goes on without it after
+// lease_ns, and no more than kUnackedMax pieces are sent to it.
+TEST_F(StateTransferTest, ANewcomerThatHangsIsLeft) {
+  constexpr auto kLeaseTurns = static_cast<int>(SimPool::kTimes.lease_ns / SimPool::kTurnNs);
+  for (uint64_t k = 1; k < kMessagesOfNewcomer && !HasFailure(); ++k) {
+    SCOPED_TRACE(k);
+    BeginSolo(k, kFirst);
+    pool_->Start(kNewcomer);
+    SimPool::Server& newcomer = pool_->at(kNewcomer);
+    ASSERT_TRUE(pool_->RunUntil([&] { return newcomer.messages.sent >= k; }));
+    if (pool_->at(kFirst).index->wanted_roles() || pool_->map().sorted_server != 0) break;
+    newcomer.is_paused = true;
+    const uint64_t done = client_->done();
+    for (int i = 0; i < kLeaseTurns + 20; ++i) pool_->Turn();
+    EXPECT_GT(client_->done(), done);
+  }
+}
+
+TEST_F(StateTransferTest, FewPiecesAreUnderWay) {
+  BeginSolo(1, kFirst);
+  Settle();
+  pool_->Start(kNewcomer);
+  ASSERT_TRUE(pool_->RunUntil([&] { return pool_->at(kNewcomer).messages.sent == 1; }));
+  pool_->at(kNewcomer).is_paused = true;
+  const uint64_t sent = pool_->at(kFirst).messages.sent;
+  for (int i = 0; i < 20; ++i) pool_->Turn();
+  EXPECT_LE(pool_->at(kFirst).messages.sent - sent, StateSender::kUnackedMax);
+}
+
+// A server that was given a role and no state, as by a mistake of whoever sets roles, takes none.
+TEST_F(StateTransferTest, RolesOfALaterEpochNeedAState) {
+  BeginSolo(1, kFirst);
+  pool_->Start(kNewcomer);
+  IndexServer& newcomer = *pool_->at(kNewcomer).index;
+  PoolMap map = pool_->map();
+  ++map.epoch;
+  map.sorted_server = kNewcomer;
+  newcomer.SetMap(map);
+  EXPECT_EQ(newcomer.state(), nullptr);
+  map.hash_server = kNewcomer;
+  map.sorted_server = 0;
+  newcomer.SetMap(map);
+  EXPECT_EQ(newcomer.state(), nullptr);
+}
+
 // What is there when the newcomer dies before its k-th message, is still there when the next
 // newcomer has taken over. False: it does not send so many.
 bool StateTransferTest::LosesNewcomer(uint64_t k) {
