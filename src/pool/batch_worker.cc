@@ -9,7 +9,6 @@
 namespace skep::pool {
 namespace {
 
-constexpr Status kNoAnswer(Code::kUnavailable, "the pool does not answer");
 constexpr Status kContended(Code::kUnavailable, "other writes of the key came first too often",
                             BatchWorker::kTriesMax);
 
