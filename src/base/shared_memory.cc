@@ -20,7 +20,9 @@ constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr size_t kPageBytes = 4096;
 constexpr unsigned kHugetlb2MiB = 21u << 26;  // MFD_HUGE_2MB, which glibc's headers lack
 
-Status IoError(const char* what) { return Status(Code::kIo, what, static_cast<uint64_t>(errno)); }
+Status MappingError(const char* what) {
+  return Status(Code::kIo, what, static_cast<uint64_t>(errno));
+}
 
 // Whether the kernel's setting lets files of memory have transparent huge pages.
 bool HasTransparentPages() {
@@ -32,17 +34,18 @@ bool HasTransparentPages() {
 
 // Only its owner may open it again: the mode that it has at first lets everybody.
 Status SizeAndSeal(int file, size_t bytes) {
-  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) return IoError("sizing shared memory");
-  if (fchmod(file, S_IRUSR | S_IWUSR) != 0) return IoError("protecting shared memory");
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) return MappingError("sizing shared memory");
+  if (fchmod(file, S_IRUSR | S_IWUSR) != 0) return MappingError("protecting shared memory");
   if (fcntl(file, F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0) {
-    return IoError("sealing shared memory");
+    return MappingError("sealing shared memory");
   }
   return {};
 }
 
 Result<SharedPages> PagesOf(int file) {
   struct statfs about;
-  if (fstatfs(file, &about) != 0) return Fail(IoError("asking for the pages of shared memory"));
+  if (fstatfs(file, &about) != 0)
+    return Fail(MappingError("asking for the pages of shared memory"));
   if (about.f_type == HUGETLBFS_MAGIC) return SharedPages::kHugetlb;
   return HasTransparentPages() ? SharedPages::kTransparent : SharedPages::kPlain;
 }
@@ -50,13 +53,14 @@ Result<SharedPages> PagesOf(int file) {
 // The size of a file that another process cannot change.
 Result<size_t> SealedSize(int file) {
   const int seals = fcntl(file, F_GET_SEALS);
-  if (seals < 0 && errno != EINVAL) return Fail(IoError("asking for the seals of shared memory"));
+  if (seals < 0 && errno != EINVAL)
+    return Fail(MappingError("asking for the seals of shared memory"));
   if (seals < 0) return Fail(Code::kInvalidArgument, "a descriptor is not one of shared memory");
   if ((seals & kSizeSeals) != kSizeSeals) {
     return Fail(Code::kInvalidArgument, "the size of shared memory is not sealed");
   }
   struct stat about;
-  if (fstat(file, &about) != 0) return Fail(IoError("asking for the size of shared memory"));
+  if (fstat(file, &about) != 0) return Fail(MappingError("asking for the size of shared memory"));
   if (about.st_size <= 0 || about.st_size % kPageBytes != 0) {
     return Fail(Code::kInvalidArgument, "the size of shared memory is not one of whole pages");
   }
@@ -94,7 +98,7 @@ Result<SharedMemory> SharedMemory::CreateOn(size_t bytes, SharedPages pages) {
   const size_t size = (bytes + kUnit - 1) / kUnit * kUnit;
   const unsigned huge = pages == SharedPages::kHugetlb ? MFD_HUGETLB | kHugetlb2MiB : 0;
   FileDescriptor file(memfd_create("skep", MFD_CLOEXEC | MFD_ALLOW_SEALING | huge));
-  if (!file.valid()) return Fail(IoError("making shared memory"));
+  if (!file.valid()) return Fail(MappingError("making shared memory"));
   if (const Status s = SizeAndSeal(file.get(), size); !s.ok()) return Fail(s);
   auto memory = PageRegion::Map(file.get(), size, true);
   if (!memory) return Fail(memory.error());
@@ -110,12 +114,12 @@ Result<SharedMemory> SharedMemory::Map(FileDescriptor file) {
   const auto pages = PagesOf(file.get());
   if (!pages) return Fail(pages.error());
   const int flags = fcntl(file.get(), F_GETFL);
-  if (flags < 0) return Fail(IoError("asking for the access to shared memory"));
+  if (flags < 0) return Fail(MappingError("asking for the access to shared memory"));
   const bool is_writable = (flags & O_ACCMODE) == O_RDWR;
   auto memory = PageRegion::Map(file.get(), *size, is_writable);
   if (!memory) return Fail(memory.error());
   if (madvise(memory->begin(), *size, MADV_DONTFORK) != 0) {
-    return Fail(IoError("keeping shared memory from children"));
+    return Fail(MappingError("keeping shared memory from children"));
   }
   return SharedMemory(std::move(file), std::move(*memory), *pages, is_writable);
 }
@@ -123,7 +127,7 @@ Result<SharedMemory> SharedMemory::Map(FileDescriptor file) {
 Result<FileDescriptor> SharedMemory::ReadOnlyDescriptor() const {
   const std::string path = fmt::format("/proc/self/fd/{}", fd());
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return Fail(IoError("opening shared memory to read it"));
+  if (!file.valid()) return Fail(MappingError("opening shared memory to read it"));
   return file;
 }
 

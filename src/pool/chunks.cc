@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pool/fields.h"
+
 namespace skep::pool {
 
 std::optional<ChunkPlace> ChunkRanges::PlaceOf(uint32_t chunk) const {
@@ -10,6 +12,31 @@ std::optional<ChunkPlace> ChunkRanges::PlaceOf(uint32_t chunk) const {
   const ChunkRange& range = *(behind - 1);
   if (chunk - range.first >= range.count) return std::nullopt;
   return ChunkPlace{.server = range.server, .offset = uint64_t{chunk - range.first} * kChunkBytes};
+}
+
+void ChunkRanges::EncodeTo(std::string& to) const {
+  AppendVarint(to, ranges_.size());
+  for (const ChunkRange& range : ranges_) {
+    AppendVarint(to, range.server);
+    AppendVarint(to, range.first);
+    AppendVarint(to, range.count);
+  }
+}
+
+bool ChunkRanges::Decode(std::string_view& from, ChunkRanges* ranges) {
+  *ranges = {};
+  uint64_t count = 0;
+  if (!TakeVarint(from, &count)) return false;
+  for (uint64_t i = 0; i < count; ++i) {
+    ChunkRange range;
+    if (!TakeNumber(from, &range.server) || !TakeNumber(from, &range.first) ||
+        !TakeNumber(from, &range.count) || range.first != ranges->end() || range.count == 0 ||
+        range.count > kChunksMax - range.first) {
+      return false;
+    }
+    ranges->Add(range);
+  }
+  return true;
 }
 
 bool Chunks::AddServer(const ChunkRange& range) {
@@ -55,6 +82,46 @@ void Chunks::SealAllOf(uint32_t client) {
   for (Chunk& chunk : chunks_) {
     if (chunk.state == State::kLeased && chunk.client == client) chunk.state = State::kSealed;
   }
+}
+
+void Chunks::EncodeServers(std::string& to) const {
+  ranges_.EncodeTo(to);
+  AppendVarint(to, next_);
+}
+
+bool Chunks::DecodeServers(std::string_view& from) {
+  if (!ChunkRanges::Decode(from, &ranges_) || !TakeNumber(from, &next_)) return false;
+  chunks_.resize(ranges_.end());
+  free_count_ = ranges_.end();
+  return next_ <= ranges_.end();
+}
+
+void Chunks::EncodeChunks(uint32_t begin, uint32_t end, std::string& to) const {
+  for (uint32_t i = begin; i < end; ++i) {
+    const Chunk& chunk = chunks_[i];
+    to.push_back(static_cast<char>(chunk.state));
+    to.push_back(static_cast<char>(chunk.gen));
+    AppendVarint(to, chunk.client);
+    AppendVarint(to, chunk.items);
+  }
+}
+
+bool Chunks::DecodeChunk(std::string_view& from, Chunk* chunk) {
+  if (from.size() < 2 || static_cast<uint8_t>(from[0]) > static_cast<uint8_t>(State::kSealed)) {
+    return false;
+  }
+  chunk->state = static_cast<State>(from[0]);
+  chunk->gen = static_cast<uint8_t>(from[1]);
+  from.remove_prefix(2);
+  return TakeNumber(from, &chunk->client) && TakeNumber(from, &chunk->items);
+}
+
+bool Chunks::DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end) {
+  for (*end = begin; !from.empty(); ++*end) {
+    if (*end >= chunks_.size() || !DecodeChunk(from, &chunks_[*end])) return false;
+    if (chunks_[*end].state != State::kFree) --free_count_;
+  }
+  return true;
 }
 
 bool Chunks::MayCommit(Slot slot, uint32_t client) const {

@@ -15,6 +15,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "pool/slot.h"
@@ -43,6 +45,11 @@ class ChunkRanges {
   std::optional<ChunkPlace> PlaceOf(uint32_t chunk) const;
   const std::vector<ChunkRange>& all() const { return ranges_; }
 
+  // count, then of each: server, first, count. Varints.
+  void EncodeTo(std::string& to) const;
+  // Takes ranges from the front. False: the bytes are none.
+  static bool Decode(std::string_view& from, ChunkRanges* ranges);
+
  private:
   std::vector<ChunkRange> ranges_;
 };
@@ -55,6 +62,7 @@ class Chunks {
     uint8_t gen = 0;
     uint32_t client = 0;  // kLeased, kSealed: who has, or had, the lease
     uint32_t items = 0;   // that slots name
+    friend bool operator==(const Chunk&, const Chunk&) = default;
   };
 
   // False, and nothing is changed: the range does not begin where the last one ended, or is empty.
@@ -84,11 +92,22 @@ class Chunks {
     return std::nullopt;
   }
 
+  // How these chunks come to another server (state_transfer.h): first the memory servers and where
+  // to look for a free chunk, then the chunks [begin, end), in their order, in pieces.
+  void EncodeServers(std::string& to) const;
+  void EncodeChunks(uint32_t begin, uint32_t end, std::string& to) const;
+  // The same from the other side, into chunks that have no servers yet. False: the bytes are none.
+  bool DecodeServers(std::string_view& from);
+  // Takes the chunks from `begin` on, to the end of the bytes; `end` is one past the last one.
+  bool DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end);
+
   const ChunkRanges& ranges() const { return ranges_; }
   const std::vector<Chunk>& all() const { return chunks_; }
   uint32_t free_count() const { return free_count_; }
 
  private:
+  static bool DecodeChunk(std::string_view& from, Chunk* chunk);
+
   ChunkRanges ranges_;
   std::vector<Chunk> chunks_;
   uint32_t free_count_ = 0;

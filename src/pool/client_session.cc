@@ -242,17 +242,8 @@ bool ClientSession::LearnRanges() {
   const char request = static_cast<char>(MessageKind::kRanges);
   ReplyCode code;
   auto fields = Call(To::kHashServer, {&request, 1}, &code);
-  uint64_t count = 0;
-  if (!fields || !TakeVarint(*fields, &count)) return false;
   ChunkRanges ranges;
-  for (uint64_t i = 0; i < count; ++i) {
-    ChunkRange range;
-    if (!TakeNumber(*fields, &range.server) || !TakeNumber(*fields, &range.first) ||
-        !TakeNumber(*fields, &range.count) || range.first != ranges.end()) {
-      return false;
-    }
-    ranges.Add(range);
-  }
+  if (!fields || !ChunkRanges::Decode(*fields, &ranges)) return false;
   ranges_ = std::move(ranges);
   return true;
 }

@@ -26,11 +26,15 @@
 #include "pool/messages.h"
 #include "pool/pool_map.h"
 #include "rma/fabric.h"
+#include "skep/status.h"
 
 namespace skep::pool {
 
 // The newest map that the coordinator has told. Called by the session's owner.
 using MapSource = std::function<PoolMap()>;
+
+// What could not be asked before the deadline.
+inline constexpr Status kNoAnswer(Code::kUnavailable, "the pool does not answer");
 
 // For people who watch. Of one session, since its start.
 struct ClientStatistics {

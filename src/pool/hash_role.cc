@@ -39,21 +39,25 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
       applied_(applied),
       next_index_(context.state.applied() + 1),
       next_client_(context.state.next_client()),
+      transfer_(context),
       sorted_servers_(context.endpoint),
-      memory_servers_(context.endpoint) {}
+      chunks_(context, [this](const LogEntry& entry) { Enter(entry); }) {}
 
 void HashRole::MapChanged() {
-  if (is_solo()) {
-    authority_until_ns_ = UINT64_MAX;
-  } else if (authority_until_ns_ == UINT64_MAX) {
-    authority_until_ns_ = 0;
+  if (context_.map.epoch != epoch_) {
+    epoch_ = context_.map.epoch;
+    transfer_.HandleEpoch();
+    if (is_solo()) ShipAgain();
   }
+  const uint32_t newcomer = transfer_.newcomer();
+  if (newcomer != 0 && !context_.map.index_servers.contains(newcomer)) EndTransfer();
+  if (is_solo()) authority_until_ns_ = UINT64_MAX;
   // A client is taken to have been heard of now.
   const uint64_t now = context_.now_ns();
   context_.state.sessions().ForEach([&](uint32_t client) { seen_ns_.try_emplace(client, now); });
   applied_.store(AppliedWord(context_.map.epoch, context_.state.applied()).bits(),
                  std::memory_order_release);
-  GreetMemoryServers();
+  chunks_.GreetMemoryServers();
 }
 
 bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_view fields) {
@@ -220,14 +224,8 @@ void HashRole::SealChunks(const rma::Event& event, std::string_view fields) {
 }
 
 void HashRole::TellRanges(const rma::Event& event) {
-  const auto& ranges = context_.state.chunks().ranges().all();
   fields_.clear();
-  AppendVarint(fields_, ranges.size());
-  for (const ChunkRange& range : ranges) {
-    AppendVarint(fields_, range.server);
-    AppendVarint(fields_, range.first);
-    AppendVarint(fields_, range.count);
-  }
+  context_.state.chunks().ranges().EncodeTo(fields_);
   context_.Answer(event.peer, event.token, fields_);
 }
 
@@ -285,24 +283,25 @@ bool HashRole::Turn() {
   } else {
     did = ShipGroups();
   }
+  if (!is_paired() && StepTransfer()) did = true;
   if (now >= upkeep_ns_) {
     upkeep_ns_ = now + kUpkeepNs;
-    GreetMemoryServers();
-    LookForEmptyChunks();
+    chunks_.GreetMemoryServers();
+    chunks_.LookForEmptyChunks();
     ForgetSilentClients();
   }
-  return Recycle() || did;
+  return chunks_.Recycle() || did;
 }
 
 rma::PeerId HashRole::SortedPeer() {
-  const auto at = context_.map.index_servers.find(context_.map.sorted_server);
+  const auto at = context_.map.index_servers.find(sorted_server());
   if (at == context_.map.index_servers.end()) return 0;
   return sorted_servers_.Find(at->first, at->second, context_.now_ns());
 }
 
 bool HashRole::ShipGroups() {
   const rma::PeerId peer = SortedPeer();
-  if (peer == 0) return false;
+  if (peer == 0 || (!is_paired() && !transfer_.TakesLog())) return false;
   bool did = false;
   for (Group& group : groups_) {
     if (shipments_.size() >= kShippedMax) return did;
@@ -322,9 +321,11 @@ bool HashRole::ShipGroups() {
 // Of no entries: only to keep the authority.
 void HashRole::Ship(rma::PeerId peer, const LogBatch& entries) {
   fields_.assign(1, static_cast<char>(MessageKind::kShip));
-  AppendVarint(fields_, context_.map.epoch);
+  AppendVarint(fields_, context_.map.epoch + (is_paired() ? 0 : 1));
   entries.EncodeTo(fields_);
   last_sent_ns_ = context_.now_ns();
+  // T3: from now on another server may come to take over.
+  authority_until_ns_ = std::min(authority_until_ns_, last_sent_ns_ + context_.times.lease_ns);
   shipments_.push_back({.token = next_token_, .sent_ns = last_sent_ns_});
   context_.endpoint.Call(peer, next_token_++, fields_);
 }
@@ -334,16 +335,10 @@ bool HashRole::HandleReply(const rma::Event& event) {
   const bool is_good =
       event.status.ok() && !fields.empty() && fields[0] == static_cast<char>(ReplyCode::kOk);
   if (is_good) fields.remove_prefix(1);
-  if (const auto greeting = greetings_.extract(event.token)) {
-    HandleHello(greeting.mapped(), is_good ? fields : std::string_view());
-    return true;
-  }
-  if (const auto fence = fences_.extract(event.token)) {
-    Recycling& recycling = recycling_[fence.mapped()];
-    recycling.is_asked = false;
-    recycling.is_fenced = is_good && fields == std::string_view("\1", 1);
-    return true;
-  }
+  if (chunks_.HandleReply(event.token, is_good ? fields : std::string_view())) return true;
+  const StateTransfer::Answer answer = transfer_.HandleReply(event);
+  if (answer == StateTransfer::Answer::kRefused) context_.endpoint.Disconnect(event.peer);
+  if (answer != StateTransfer::Answer::kNotMine) return true;
   const auto shipment = std::ranges::find(shipments_, event.token, &Shipment::token);
   if (shipment == shipments_.end()) return false;
   const uint64_t sent_ns = shipment->sent_ns;
@@ -359,15 +354,43 @@ bool HashRole::HandleReply(const rma::Event& event) {
 }
 
 void HashRole::HandlePeer(const rma::Event& event) {
-  memory_servers_.Handle(event);
-  if (sorted_servers_.Handle(event) == 0 || event.kind != rma::Event::Kind::kLeft) return;
-  // What was under way is shipped again.
+  chunks_.HandlePeer(event);
+  const uint32_t server = sorted_servers_.Handle(event);
+  if (server == 0 || event.kind != rma::Event::Kind::kLeft || server != sorted_server()) return;
+  ShipAgain();
+  if (!is_paired()) EndTransfer();
+}
+
+// What was under way is shipped once more.
+void HashRole::ShipAgain() {
   shipments_.clear();
   for (Group& group : groups_) group.is_shipped = false;
 }
 
+// A transfer begins, goes on, or has taken too long.
+bool HashRole::StepTransfer() {
+  if (is_solo() && !transfer_.Begin()) return false;
+  const rma::PeerId peer = SortedPeer();
+  if (peer == 0) return false;
+  const bool is_late = !shipments_.empty() &&
+                       context_.now_ns() > shipments_.front().sent_ns + context_.times.lease_ns;
+  if (!is_late && !transfer_.IsLate()) return transfer_.Step(peer);
+  EndTransfer();
+  return true;
+}
+
+// T4: this server is solo again, if it does not wait for a map.
+void HashRole::EndTransfer() {
+  const rma::PeerId peer = SortedPeer();
+  if (peer != 0) context_.endpoint.Disconnect(peer);
+  transfer_.End();
+  ShipAgain();
+  if (is_solo()) authority_until_ns_ = UINT64_MAX;
+}
+
 void HashRole::Acknowledge(uint64_t sent_ns, uint64_t end_index) {
   if (is_solo()) return;
+  transfer_.HandleAcknowledged();
   authority_until_ns_ = std::max(authority_until_ns_, sent_ns + context_.times.lease_ns);
   while (!groups_.empty() && groups_.front().is_shipped &&
          groups_.front().entries.end_index() - 1 <= end_index) {
@@ -380,18 +403,16 @@ void HashRole::ApplyFront() {
   groups_.pop_front();
   verdicts_.clear();
   context_.state.Apply(group.entries, &verdicts_);
+  transfer_.HandleApplied(group.entries);
   applied_.store(AppliedWord(context_.map.epoch, context_.state.applied()).bits(),
                  std::memory_order_release);
   for (const WaitingCall& call : group.calls) AnswerCall(group, call);
   for (size_t i = 0; i < group.entries.size(); ++i) {
     const LogEntry entry = group.entries.entry(i);
     if (entry.kind == LogEntry::Kind::kLease) leasing_.erase(entry.chunk);
-    if (entry.kind == LogEntry::Kind::kServer) entering_servers_.erase(entry.server);
     if (entry.kind == LogEntry::Kind::kLeave) seen_ns_.erase(entry.client);
     if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
-    if (entry.kind == LogEntry::Kind::kRecycle) {
-      recycling_.erase(entry.chunk);
-    }
+    chunks_.HandleApplied(entry);
   }
 }
 
@@ -434,80 +455,6 @@ void HashRole::EncodeLeases(const Group& group, const WaitingCall& call) {
   }
   AppendVarint(fields_, count);
   fields_.append(leases);
-}
-
-rma::PeerId HashRole::MemoryPeer(uint32_t server) {
-  const auto at = context_.map.memory_servers.find(server);
-  if (at == context_.map.memory_servers.end()) return 0;
-  return memory_servers_.Find(at->first, at->second, context_.now_ns());
-}
-
-// Asks each memory server that has no range yet how many chunks it has; one at a time, as a range
-// begins where the one before ends.
-void HashRole::GreetMemoryServers() {
-  if (!entering_servers_.empty()) return;
-  for (const auto& [server, address] : context_.map.memory_servers) {
-    const auto& ranges = context_.state.chunks().ranges().all();
-    if (std::ranges::find(ranges, server, &ChunkRange::server) != ranges.end()) continue;
-    const rma::PeerId peer = MemoryPeer(server);
-    if (peer == 0) continue;
-    entering_servers_.insert(server);
-    greetings_[next_token_] = server;
-    fields_.assign(1, static_cast<char>(MessageKind::kHello));
-    AppendVarint(fields_, 0);
-    context_.endpoint.Call(peer, next_token_++, fields_);
-    return;
-  }
-}
-
-// `fields` of the reply; none: it did not answer.
-void HashRole::HandleHello(uint32_t server, std::string_view fields) {
-  uint32_t count = 0;
-  const uint32_t first = context_.state.chunks().ranges().end();
-  if (TakeNumber(fields, &count) && count > 0 && count <= kChunksMax - first) {
-    Enter(
-        {.kind = LogEntry::Kind::kServer, .chunk = first, .chunk_count = count, .server = server});
-  } else {
-    entering_servers_.erase(server);
-  }
-}
-
-void HashRole::LookForEmptyChunks() {
-  const auto& chunks = context_.state.chunks().all();
-  for (uint32_t i = 0; i < chunks.size(); ++i) {
-    if (chunks[i].state != Chunks::State::kSealed || chunks[i].items != 0) continue;
-    recycling_.try_emplace(
-        i, Recycling{.due_ns = context_.now_ns() + 2 * context_.times.read_ns_max,
-                     .is_fenced = context_.state.sessions().Knows(chunks[i].client)});
-  }
-}
-
-bool HashRole::Recycle() {
-  const uint64_t now = context_.now_ns();
-  bool did = false;
-  for (auto& [chunk, recycling] : recycling_) {
-    if (recycling.is_entered || now < recycling.due_ns) continue;
-    if (!recycling.is_fenced) {
-      if (!recycling.is_asked) AskForFence(chunk, recycling);
-      continue;
-    }
-    recycling.is_entered = true;
-    Enter({.kind = LogEntry::Kind::kRecycle, .chunk = chunk});
-    did = true;
-  }
-  return did;
-}
-
-void HashRole::AskForFence(uint32_t chunk, Recycling& recycling) {
-  recycling.due_ns = context_.now_ns() + context_.times.read_ns_max;
-  const auto place = context_.state.chunks().ranges().PlaceOf(chunk);
-  const rma::PeerId peer = place ? MemoryPeer(place->server) : 0;
-  if (peer == 0) return;
-  recycling.is_asked = true;
-  fences_[next_token_] = chunk;
-  fields_.assign(1, static_cast<char>(MessageKind::kFence));
-  AppendVarint(fields_, context_.state.chunks().all()[chunk].client);
-  context_.endpoint.Call(peer, next_token_++, fields_);
 }
 
 void HashRole::ForgetSilentClients() {

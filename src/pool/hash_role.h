@@ -22,11 +22,9 @@
 //   waits for lease_ns from its last acknowledgement, which is later than that; what was granted to
 //   clients ends no later. A shipment without entries goes out after a quarter of that time without
 //   one. No clocks are compared, only durations; their rates may differ by one per cent.
-//   A solo hash server has no one who could take over, and has authority until its map changes.
-// Chunks. One that is sealed and empty is recycled two read_ns_max after that was seen: who has
-//   read one of its slots before discards what comes later (H2, H3). If its client has not sealed
-//   it itself the memory server fences the client first (H11), and the client writes nothing any
-//   more in that name.
+//   A solo hash server has no one who could take over, and has authority until its map changes, or
+//   it makes itself another sorted server (state_transfer.h).
+// Chunks. chunk_upkeep.h says when one may be written to again.
 // Progress. The hash server waits for the sorted server alone. While that does not answer, nothing
 //   is applied, and after lease_ns there is no authority: no GETs either. That lasts until the map
 //   changes, and it does when the sorted server's session has ended. A turn's work is what its
@@ -44,12 +42,14 @@
 #include <string_view>
 #include <vector>
 
+#include "pool/chunk_upkeep.h"
 #include "pool/dialer.h"
 #include "pool/index_context.h"
+#include "pool/state_transfer.h"
 
 namespace skep::pool {
 
-// It has some 35 methods: a handler for each message, and what makes one log of all they enter.
+// It has some 30 methods: a handler for each message, and what makes one log of all they enter.
 class HashRole {
  public:
   // `applied` is the word that clients read, in the header region. The context's state keeps a hash
@@ -70,6 +70,11 @@ class HashRole {
 
   // Refuses what waits for an answer: this server has not the role any more.
   void RefuseWaiting();
+
+  // It may answer by itself now.
+  bool HasAuthority() const { return context_.now_ns() < authority_until_ns_; }
+  // The roles to be set, in the version that has the present ones; nothing: these.
+  std::optional<PoolRoles> wanted_roles() const { return transfer_.wanted(); }
 
   // Entries that are not applied yet.
   uint64_t pending() const { return next_index_ - 1 - context_.state.applied(); }
@@ -100,16 +105,14 @@ class HashRole {
     uint64_t token;
     uint64_t sent_ns;
   };
-  // A chunk on its way to be free.
-  struct Recycling {
-    uint64_t due_ns = 0;
-    bool is_fenced = false;   // nothing of its client can arrive any more
-    bool is_asked = false;    // the memory server is asked for that now
-    bool is_entered = false;  // in the log
-  };
 
-  bool is_solo() const { return context_.map.sorted_server == 0; }
-  bool HasAuthority() const { return context_.now_ns() < authority_until_ns_; }
+  bool is_paired() const { return context_.map.sorted_server != 0; }
+  // Nobody has to acknowledge what is applied.
+  bool is_solo() const { return !is_paired() && !transfer_.Holds(); }
+  // The server to which the log is shipped, or the newcomer to which it will be; 0: none.
+  uint32_t sorted_server() const {
+    return is_paired() ? context_.map.sorted_server : transfer_.newcomer();
+  }
 
   void Join(const rma::Event& event);
   void Commit(const rma::Event& event, std::string_view fields);
@@ -130,20 +133,17 @@ class HashRole {
   // The call that is answered when the group's entries from `begin` on are applied.
   void Await(Group& group, const rma::Event& event, MessageKind kind, size_t begin);
   bool ShipGroups();
+  void ShipAgain();
   void Ship(rma::PeerId peer, const LogBatch& entries);
   // 0: there is no connection now.
   rma::PeerId SortedPeer();
   void Acknowledge(uint64_t sent_ns, uint64_t end_index);
+  bool StepTransfer();
+  void EndTransfer();
   void ApplyFront();
   void AnswerCall(const Group& group, const WaitingCall& call);
   void EncodeLeases(const Group& group, const WaitingCall& call);
 
-  rma::PeerId MemoryPeer(uint32_t server);
-  void GreetMemoryServers();
-  void HandleHello(uint32_t server, std::string_view fields);
-  void LookForEmptyChunks();
-  bool Recycle();
-  void AskForFence(uint32_t chunk, Recycling& recycling);
   void ForgetSilentClients();
 
   IndexContext& context_;
@@ -157,13 +157,12 @@ class HashRole {
   uint64_t last_sent_ns_ = 0;
   uint64_t next_token_ = 1;
 
+  uint64_t epoch_ = 0;  // of the last map
+  StateTransfer transfer_;
+
   Dialer sorted_servers_;
-  Dialer memory_servers_;
-  std::map<uint64_t, uint32_t> greetings_;  // the server, by token
-  std::set<uint32_t> entering_servers_;
-  std::map<uint64_t, uint32_t> fences_;      // the chunk, by token
-  std::map<uint32_t, Recycling> recycling_;  // by chunk
-  std::map<uint32_t, uint64_t> seen_ns_;     // by client
+  ChunkUpkeep chunks_;
+  std::map<uint32_t, uint64_t> seen_ns_;  // by client
   uint64_t upkeep_ns_ = 0;
   std::vector<CommitVerdict> verdicts_;
   std::string fields_;  // scratch

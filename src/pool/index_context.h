@@ -31,6 +31,7 @@ struct IndexContext {
   rma::Endpoint& endpoint;
   Clock& clock;
   const PoolTimes times;
+  const uint32_t keys_per_piece;  // of a state that is transferred (state_transfer.h)
   IndexState& state;
   PoolMap map;
 

@@ -38,19 +38,32 @@ Status IndexServer::Reserve() {
 }
 
 void IndexServer::SetMap(const PoolMap& map) {
-  if (context_ != nullptr && map.epoch < context_->map.epoch) return;
-  const bool is_hash = map.hash_server == options_.id;
-  const bool is_sorted = map.sorted_server == options_.id;
-  if (is_retired_ || (context_ == nullptr && !is_hash && !is_sorted)) return;
-  const bool was_hash = hash_role_ != nullptr;
-  const bool is_swap = was_hash ? is_sorted : (is_hash && map.sorted_server != 0);
-  if ((!is_hash && !is_sorted) || (context_ != nullptr && is_swap)) return Retire();
+  if (is_retired_ || (context_ != nullptr && map.epoch < context_->map.epoch)) return;
+  const bool has_role = map.hash_server == options_.id || map.sorted_server == options_.id;
+  if (is_candidate_ && !has_role) return ForgetState();
+  is_candidate_ = false;
   // The roles of a later epoch need a state that this server has not.
-  if (context_ == nullptr && map.epoch != 1) return;
+  if (context_ == nullptr && (!has_role || map.epoch != 1)) return;
+  if (!has_role || (context_ != nullptr && IsChangeOfRole(map))) return Retire();
   if (context_ == nullptr) Begin(map);
   context_->map = map;
-  const bool is_solo = is_hash && map.sorted_server == 0;
-  if ((is_sorted || is_solo) && sorted_role_ == nullptr && tree_builder_ == nullptr) BecomeSorted();
+  TakeRoles();
+}
+
+// Roles that this server cannot come to from those that it has.
+bool IndexServer::IsChangeOfRole(const PoolMap& map) const {
+  const bool is_hash = map.hash_server == options_.id;
+  if (hash_role_ == nullptr) return is_hash && map.sorted_server != 0;
+  const bool is_paired = is_hash && map.sorted_server != 0;
+  const bool becomes_paired = is_paired && context_->map.sorted_server == 0;
+  return !is_hash || (becomes_paired && !hash_role_->wanted_roles());
+}
+
+void IndexServer::TakeRoles() {
+  const bool is_hash = context_->map.hash_server == options_.id;
+  const bool has_tree = !is_hash || context_->map.sorted_server == 0;
+  if (!has_tree) DropTree();
+  if (has_tree && sorted_role_ == nullptr && tree_builder_ == nullptr) BecomeSorted();
   if (!is_hash) return;
   if (hash_role_ != nullptr) return hash_role_->MapChanged();
   if (state_->hash() == nullptr && sorted_role_ != nullptr && !IsNew()) {
@@ -93,6 +106,7 @@ void IndexServer::Begin(const PoolMap& map) {
   context_ = std::make_unique<IndexContext>(IndexContext{.endpoint = *endpoint_,
                                                          .clock = clock_,
                                                          .times = options_.times,
+                                                         .keys_per_piece = options_.keys_per_piece,
                                                          .state = *state_,
                                                          .map = map,
                                                          .reply = {}});
@@ -114,6 +128,13 @@ void IndexServer::MakeTree(bool is_whole) {
   tree_ = options_.make_tree();
   SKEP_CHECK(tree_ != nullptr);
   state_->set_tree(tree_.get(), is_whole);
+}
+
+// The sorted server has it.
+void IndexServer::DropTree() {
+  sorted_role_.reset();
+  state_->set_tree(nullptr, false);
+  tree_.reset();
 }
 
 void IndexServer::Retire() {
@@ -139,13 +160,18 @@ void IndexServer::Handle(const rma::Event& event) {
       break;
     case rma::Event::Kind::kJoined:
     case rma::Event::Kind::kLeft:
-      if (hash_role_ != nullptr) hash_role_->HandlePeer(event);
-      if (tree_builder_ != nullptr) tree_builder_->HandlePeer(event);
+      HandlePeer(event);
       break;
     case rma::Event::Kind::kDone:
       if (tree_builder_ != nullptr) tree_builder_->HandleDone(event);
       break;
   }
+}
+
+void IndexServer::HandlePeer(const rma::Event& event) {
+  if (hash_role_ != nullptr) hash_role_->HandlePeer(event);
+  if (tree_builder_ != nullptr) tree_builder_->HandlePeer(event);
+  if (event.kind == rma::Event::Kind::kLeft) receiver_.HandleLeft(event.peer);
 }
 
 bool IndexServer::StepRoles(bool is_idle) {
@@ -180,16 +206,62 @@ bool IndexServer::StepBuilders() {
 }
 
 void IndexServer::HandleRequest(const rma::Event& event) {
-  if (event.bytes.empty() || context_ == nullptr || is_retired_) {
-    const char code =
-        static_cast<char>(event.bytes.empty() ? ReplyCode::kMalformed : ReplyCode::kNotServing);
-    return endpoint_->Reply(event.peer, event.token, {&code, 1});
-  }
+  const auto refuse = [&](ReplyCode code) {
+    const char byte = static_cast<char>(code);
+    endpoint_->Reply(event.peer, event.token, {&byte, 1});
+  };
+  if (event.bytes.empty()) return refuse(ReplyCode::kMalformed);
   const auto kind = static_cast<MessageKind>(event.bytes[0]);
   const std::string_view fields = event.bytes.substr(1);
+  const bool has_role = context_ != nullptr && !is_candidate_;
+  if (kind == MessageKind::kState && !has_role) return ReceiveState(event, fields);
+  if (context_ == nullptr || is_retired_) return refuse(ReplyCode::kNotServing);
   if (hash_role_ != nullptr && hash_role_->Handle(event, kind, fields)) return;
-  if (sorted_role_ != nullptr && sorted_role_->Handle(event, kind, fields)) return;
-  context_->Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  // T3 in state_transfer.h.
+  const bool may_answer = hash_role_ == nullptr || hash_role_->HasAuthority();
+  if (may_answer && sorted_role_ != nullptr && sorted_role_->Handle(event, kind, fields)) return;
+  refuse(ReplyCode::kNotServing);
+}
+
+void IndexServer::ReceiveState(const rma::Event& event, std::string_view fields) {
+  const StateReceiver::Result result = receiver_.Take(event.peer, fields);
+  if (result == StateReceiver::Result::kBegun) ForgetState();
+  if (result == StateReceiver::Result::kWhole) BecomeCandidate();
+  const bool is_taken = result != StateReceiver::Result::kRefused;
+  const char code = static_cast<char>(is_taken ? ReplyCode::kOk : ReplyCode::kNotServing);
+  endpoint_->Reply(event.peer, event.token, {&code, 1});
+}
+
+// Its map is the one that the hash server will want.
+void IndexServer::BecomeCandidate() {
+  ReceivedState received = receiver_.TakeState();
+  PoolMap map = {.epoch = received.epoch,
+                 .hash_server = received.hash_server,
+                 .sorted_server = options_.id,
+                 .index_servers = {},
+                 .memory_servers = {},
+                 .keys = received.keys};
+  Begin(map);
+  state_->Resume(std::move(received.sessions), std::move(received.chunks), received.applied,
+                 received.next_client);
+  tree_ = std::move(received.tree);
+  state_->set_tree(tree_.get(), true);
+  sorted_role_ = std::make_unique<SortedRole>(*context_);
+  is_candidate_ = true;
+}
+
+// Of a candidate.
+void IndexServer::ForgetState() {
+  is_candidate_ = false;
+  sorted_role_.reset();
+  context_.reset();
+  state_.reset();
+  tree_.reset();
+}
+
+std::optional<PoolRoles> IndexServer::wanted_roles() const {
+  if (is_retired_ || hash_role_ == nullptr) return std::nullopt;
+  return hash_role_->wanted_roles();
 }
 
 }  // namespace skep::pool

@@ -5,6 +5,7 @@
 //   region 1  the table's buckets           region 2  overflow buckets          (hash_index.h)
 //
 // The roles come from outside, by SetMap: who is what is the coordinator's business (pool_map.h).
+// What this server would have them be it says by wanted_roles().
 //
 //   none --> hash --------> solo   The sorted server is gone. What is under way is applied at once,
 //                                  and the tree is built (index_builders.h); until it is whole
@@ -12,6 +13,11 @@
 //   none --> sorted ------> solo   The hash server is gone. When its authority has ended
 //                                  (hash_role.h) the log is applied and commits go on; until the
 //                                  hash index is built, clients ask for slots by calls.
+//   none --> candidate             A solo hash server has given it its state (state_transfer.h).
+//   candidate --> sorted           The roles name it. Without the state of another server, a server
+//                                  takes roles of epoch 1 alone.
+//   candidate --> none             They do not, or the state is given once more.
+//   solo --> hash                  The sorted server is the one that it has given its state to.
 //   any ---> none                  Another server has been chosen. This one has no role for ever:
 //                                  it keeps its memory until it is destroyed, and refuses
 //                                  everything.
@@ -23,6 +29,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "base/shared_memory.h"
 #include "engine/engine.h"
@@ -32,6 +39,7 @@
 #include "pool/index_context.h"
 #include "pool/index_state.h"
 #include "pool/sorted_role.h"
+#include "pool/state_receiver.h"
 
 namespace skep::pool {
 
@@ -45,6 +53,8 @@ struct IndexServerOptions {
   uint64_t overflow_max = uint64_t{1} << 27;
   // An ordered engine without a memory limit, empty; called when a tree is wanted.
   std::function<std::unique_ptr<Engine>()> make_tree;
+  // How many keys of a state are sent at once (state_transfer.h).
+  uint32_t keys_per_piece = 4096;
 };
 
 class IndexServer {
@@ -57,12 +67,19 @@ class IndexServer {
 
   // Takes the roles that the map gives. An older map is passed over.
   void SetMap(const PoolMap& map);
+  // What is to be passed to RoleKeeper::Want after each turn.
+  std::optional<PoolRoles> wanted_roles() const;
+  // It has lost its role: it refuses everything, and is to be destroyed. Another IndexServer, with
+  // a number of its own, may become the pool's.
+  bool is_retired() const { return is_retired_; }
   // One turn of its loop: waits up to `timeout_ms` for something to do. Returns whether there was.
   bool Turn(int timeout_ms);
   void Wake() { endpoint_->Wake(); }
 
   Address address() const { return endpoint_->address(); }
   uint32_t id() const { return options_.id; }
+  // Null: it has had no role yet.
+  IndexState* state() const { return state_.get(); }
 
  private:
   struct Header {
@@ -71,14 +88,21 @@ class IndexServer {
   };
 
   IndexServer(Clock& clock, IndexServerOptions options)
-      : clock_(clock), options_(std::move(options)) {}
+      : clock_(clock), options_(std::move(options)), receiver_(options_.make_tree) {}
   Status Reserve();
   Header& header() const { return *reinterpret_cast<Header*>(header_->begin()); }
 
   void Handle(const rma::Event& event);
   void HandleRequest(const rma::Event& event);
+  void HandlePeer(const rma::Event& event);
   bool IsNew() const;
+  bool IsChangeOfRole(const PoolMap& map) const;
+  void TakeRoles();
   void Begin(const PoolMap& map);
+  void ReceiveState(const rma::Event& event, std::string_view fields);
+  void BecomeCandidate();
+  void ForgetState();
+  void DropTree();
   void BecomeSorted();
   void BecomeHash();
   void TakeOver();
@@ -102,7 +126,9 @@ class IndexServer {
   std::unique_ptr<SortedRole> sorted_role_;
   std::unique_ptr<HashBuilder> hash_builder_;
   std::unique_ptr<TreeBuilder> tree_builder_;
-  bool takes_over_ = false;  // the hash server's authority has not ended yet
+  StateReceiver receiver_;
+  bool is_candidate_ = false;  // it has a state, and no map has given it a role yet
+  bool takes_over_ = false;    // the hash server's authority has not ended yet
   bool is_retired_ = false;
 };
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -32,6 +33,14 @@ namespace skep::pool {
 class IndexState {
  public:
   explicit IndexState(const DigestKeys& keys) : keys_(keys) {}
+
+  // The state begins where another one has ended (state_receiver.h), beside its indexes.
+  void Resume(Sessions sessions, Chunks chunks, uint64_t applied, uint32_t next_client) {
+    sessions_ = std::move(sessions);
+    chunks_ = std::move(chunks);
+    applied_ = applied;
+    next_client_ = next_client;
+  }
 
   // An index is kept from now on: whole, with the state as it is now, or being built: commits go to
   // it, and others add what there was before. One of the two is whole at every time. They stay as

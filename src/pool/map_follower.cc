@@ -18,20 +18,6 @@ uint32_t IdOf(std::string_view name) {
 
 }  // namespace
 
-std::string PoolRoles::Encode() const {
-  std::string bytes;
-  AppendVarint(bytes, epoch);
-  AppendVarint(bytes, hash_server);
-  AppendVarint(bytes, sorted_server);
-  return bytes;
-}
-
-bool PoolRoles::Decode(std::string_view bytes, PoolRoles* roles) {
-  return TakeVarint(bytes, &roles->epoch) && TakeNumber(bytes, &roles->hash_server) &&
-         TakeNumber(bytes, &roles->sorted_server) && bytes.empty() && roles->epoch != 0 &&
-         roles->hash_server != 0;
-}
-
 MapFollower::MapFollower(CoordinatorSession& session, std::string_view pool, uint64_t first_token)
     : session_(session), paths_(pool), next_token_(first_token) {}
 
@@ -110,7 +96,7 @@ void MapFollower::Take(const Asked& asked, const CoordinatorEvent& event) {
       map_.epoch = roles.epoch;
       map_.hash_server = roles.hash_server;
       map_.sorted_server = roles.sorted_server;
-      return;
+      return LeaveOutTheGone();
     }
     case What::kIndexIds:
     case What::kMemoryIds:
@@ -118,7 +104,7 @@ void MapFollower::Take(const Asked& asked, const CoordinatorEvent& event) {
       return;
     case What::kIndexAddress:
       if (is_done) map_.index_servers[asked.id] = event.bytes;
-      return;
+      return LeaveOutTheGone();
     case What::kMemoryAddress:
       if (is_done) map_.memory_servers[asked.id] = event.bytes;
       return;
@@ -146,7 +132,17 @@ void MapFollower::TakeIds(const Asked& asked, const CoordinatorEvent& event) {
     ids.insert(id);
     Ask(is_index ? What::kIndexAddress : What::kMemoryAddress, id);
   }
-  if (is_index) live_index_ = std::move(ids);
+  if (!is_index) return;
+  live_index_ = std::move(ids);
+  LeaveOutTheGone();
+}
+
+// Index servers whose node is gone and that have no role.
+void MapFollower::LeaveOutTheGone() {
+  std::erase_if(map_.index_servers, [this](const auto& server) {
+    const uint32_t id = server.first;
+    return id != roles_.hash_server && id != roles_.sorted_server && !live_index_.contains(id);
+  });
 }
 
 }  // namespace skep::pool

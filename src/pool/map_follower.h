@@ -10,7 +10,8 @@
 // it gives is of no one instant; but the roles are one node, and whoever acts on them is refused if
 // they were changed meanwhile (role_keeper.h). An index server whose node is gone stays in the map
 // as long as it has a role, at its last address: clients go on with it as long as it goes on, which
-// the leases decide (hash_role.h), not the map. A memory server stays for ever.
+// the leases decide (hash_role.h), not the map. One that is there and has no role is in the map,
+// too: it may be given the state (state_transfer.h). A memory server stays for ever.
 //
 // Thread safety: one owner, which passes all events of the session.
 #pragma once
@@ -39,18 +40,6 @@ struct PoolPaths {
   std::string memory(uint32_t id) const { return memory() + "/" + std::to_string(id); }
 
   const std::string root;
-};
-
-// The bytes of the node of the roles.
-struct PoolRoles {
-  uint64_t epoch = 0;
-  uint32_t hash_server = 0;
-  uint32_t sorted_server = 0;  // 0: the hash server is solo
-
-  std::string Encode() const;
-  // False: the bytes are none.
-  static bool Decode(std::string_view bytes, PoolRoles* roles);
-  friend bool operator==(const PoolRoles&, const PoolRoles&) = default;
 };
 
 class MapFollower {
@@ -94,6 +83,7 @@ class MapFollower {
   void Take(const Asked& asked, const CoordinatorEvent& event);
   void TakeRoot(const CoordinatorEvent& event);
   void TakeIds(const Asked& asked, const CoordinatorEvent& event);
+  void LeaveOutTheGone();
 
   CoordinatorSession& session_;
   const PoolPaths paths_;

@@ -2,7 +2,7 @@
 //
 // Its one region is a number of chunks, which clients write and read one-sided. It answers two
 // calls: hello tells how many chunks there are and who calls; fence ends a client's access, and for
-// ever, so that its chunks can be used again (H11 in hash_role.h).
+// ever, so that its chunks can be used again (H11 in chunk_upkeep.h).
 //
 // Thread safety: one owner.
 #pragma once

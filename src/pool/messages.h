@@ -18,6 +18,8 @@
 //     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the
 //               end
 //     ship      epoch, a batch of the log             -> end index
+//   to an index server without a role
+//     state     epoch, attempt, number, part 1, fields of the part (state_transfer.h)   -> -
 //   to a memory server
 //     hello     client                                -> chunk count
 //     fence     client                                -> 1: nothing of the client can arrive any
@@ -51,6 +53,7 @@ enum class MessageKind : uint8_t {
   kHello,
   kFence,
   kStatus,
+  kState,
 };
 
 enum class ReplyCode : uint8_t {

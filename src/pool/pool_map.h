@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
+#include <string_view>
 
 #include "base/network.h"
 #include "pool/key_digest.h"
@@ -21,6 +23,18 @@ struct PoolMap {
   DigestKeys keys;
 
   friend bool operator==(const PoolMap&, const PoolMap&) = default;
+};
+
+// What one versioned set changes: the bytes of the node of the roles.
+struct PoolRoles {
+  uint64_t epoch = 0;
+  uint32_t hash_server = 0;
+  uint32_t sorted_server = 0;  // 0: the hash server is solo
+
+  std::string Encode() const;
+  // False: the bytes are none.
+  static bool Decode(std::string_view bytes, PoolRoles* roles);
+  friend bool operator==(const PoolRoles&, const PoolRoles&) = default;
 };
 
 }  // namespace skep::pool

@@ -6,7 +6,9 @@
 //      {epoch 1, itself hash server, the other sorted server}.
 //   3  This server has a role and the node of the other one is gone: it sets {epoch + 1, itself
 //      hash server, nobody sorted server}, in the version that it has read.
-//   4  It passes every map to the index server, which takes what the map gives it (index_server.h).
+//   4  This server is solo and wants other roles of the next epoch (Want): it sets them, in the
+//      version that it has read.
+//   5  It passes every map to the index server, which takes what the map gives it (index_server.h).
 //
 // Safety. All changes of the roles are versioned sets of one node: of two servers that want one,
 //   the service takes one and refuses the other (kStale), which reads what the roles are now and
@@ -17,7 +19,7 @@
 // Progress. A server that dies is noticed when its session ends. While the service does not answer
 //   nothing changes: the two servers go on as they are.
 // A server whose session has ended opens another one and makes its node again. If it has lost its
-//   role meanwhile, it has none: another server cannot be given one yet.
+//   role meanwhile, it has none until it gets the state of another one (state_transfer.h).
 //
 // Thread safety: one owner.
 #pragma once
@@ -25,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -52,6 +55,9 @@ class RoleKeeper {
   // `random` draws the digest keys of a new pool. All outlive it.
   RoleKeeper(Coordinator& coordinator, Clock& clock, Random& random, RoleKeeperOptions options);
 
+  // The roles that the index server wants to be set; nothing: the present ones. What was wanted
+  // before and is no more may be set yet, or not: the map tells.
+  void Want(const std::optional<PoolRoles>& roles) { wanted_ = roles; }
   // Does what is due. True: the map has changed; map() is to be passed on.
   bool Turn();
   // epoch 0: not known yet.
@@ -75,6 +81,7 @@ class RoleKeeper {
   std::unique_ptr<CoordinatorSession> session_;
   std::unique_ptr<MapFollower> follower_;
   PoolMap map_;
+  std::optional<PoolRoles> wanted_;
   bool is_registered_ = false;  // the node of this server is there, and is this session's
   bool is_setting_ = false;     // a set of the roles is under way
   uint64_t retry_ns_ = 0;

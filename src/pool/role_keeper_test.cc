@@ -6,30 +6,15 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
+#include "pool/watched_coordinator_test.h"
 #include "sim/seeds.h"
 #include "sim/sim_coordinator.h"
 
 namespace skep::pool {
 namespace {
-
-// Remembers the session that was opened last: what happens to it is the test's choice.
-class WatchedCoordinator final : public Coordinator {
- public:
-  explicit WatchedCoordinator(Coordinator& inner) : inner_(inner) {}
-  Result<std::unique_ptr<CoordinatorSession>> Open(
-      const CoordinatorSessionOptions& options) override {
-    auto session = inner_.Open(options);
-    if (session) last = session->get();
-    return session;
-  }
-
-  CoordinatorSession* last = nullptr;
-
- private:
-  Coordinator& inner_;
-};
 
 class RoleKeeperTest : public testing::Test {
  protected:
@@ -124,6 +109,47 @@ TEST_F(RoleKeeperTest, OneOfTwoIsElected) {
     ASSERT_EQ(MapOf(5), MapOf(9)) << "seed " << seed;
     ASSERT_LE(MapOf(5).epoch, 2u);
   }
+}
+
+// A solo server has the roles set that it wants, once.
+TEST_F(RoleKeeperTest, SetsWhatIsWanted) {
+  Begin(1);
+  Start(5);
+  Start(9);
+  ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 1; }));
+  const PoolRoles pair = {.epoch = 3, .hash_server = 5, .sorted_server = 12};
+  servers_[5].keeper->Want(pair);
+  Kill(9);
+  Start(12);
+  ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 3; })) << "not in epoch 1";
+  EXPECT_EQ(MapOf(5).sorted_server, 12u);
+  EXPECT_TRUE(MapOf(5).index_servers.contains(12));
+  EXPECT_FALSE(MapOf(5).index_servers.contains(9)) << "it is gone";
+  for (int i = 0; i < 1000; ++i) Turn();
+  EXPECT_EQ(MapOf(12).epoch, 3u);
+}
+
+// T4 of state_transfer.h: what is wanted changes while answers are lost. One of both is set (Turn
+// checks that no epoch gives two), and everybody hears which.
+TEST_F(RoleKeeperTest, OfTwoWishesOneComesTrue) {
+  std::set<uint32_t> sorted;
+  for (const uint64_t seed : Seeds(40)) {
+    Begin(seed);
+    Start(5);
+    Start(9);
+    ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 1; }));
+    Start(12);
+    Kill(9);
+    ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 2 && MapOf(12).epoch == 2; }));
+    servers_[5].keeper->Want(PoolRoles{.epoch = 3, .hash_server = 5, .sorted_server = 12});
+    servers_[5].keeper->Turn();
+    if (random_->Chance(1, 2)) clock_->Advance(random_->Below(3'000'000));
+    coordinator_->Reset(*servers_[5].coordinator->last);
+    servers_[5].keeper->Want(PoolRoles{.epoch = 3, .hash_server = 5, .sorted_server = 0});
+    ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 3 && MapOf(12).epoch == 3; }));
+    sorted.insert(MapOf(5).sorted_server);
+  }
+  EXPECT_EQ(sorted, (std::set<uint32_t>{0, 12}));
 }
 
 // Whatever happens to the sessions, an epoch gives the roles once (Turn checks it), and when all is

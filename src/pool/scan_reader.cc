@@ -9,15 +9,15 @@ namespace skep::pool {
 namespace {
 
 // Items that are read side by side: so many, and about so many units.
-constexpr size_t kWindow = 1024;
-constexpr uint64_t kWindowUnits = (8 << 20) / kUnitBytes;
+constexpr size_t kItemsInWindow = 1024;
+constexpr uint64_t kUnitsInWindow = (8 << 20) / kUnitBytes;
 // Of an item that is longer than its slot tells.
 constexpr uint64_t kLongUnits = 4096;
 
 size_t WindowOf(std::span<const Slot> slots) {
   uint64_t units = 0;
   size_t count = 0;
-  while (count < slots.size() && count < kWindow && units < kWindowUnits) {
+  while (count < slots.size() && count < kItemsInWindow && units < kUnitsInWindow) {
     const uint32_t told = slots[count++].units();
     units += told == Slot::kUnitsMax ? kLongUnits : told;
   }

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -35,6 +37,11 @@ class Sessions {
   Standing Find(uint32_t client, uint64_t sequence, CommitVerdict* verdict) const;
   // Notes the verdict of an operation that was new.
   void Note(uint32_t client, uint64_t sequence, const CommitVerdict& verdict);
+
+  // How a client comes to another server (state_transfer.h). It is known.
+  void EncodeClient(uint32_t client, std::string& to) const;
+  // Takes a client from the front. False: the bytes are none.
+  bool DecodeClient(std::string_view& from);
 
   template <typename Visit>
   void ForEach(Visit visit) const {

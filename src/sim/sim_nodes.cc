@@ -7,7 +7,7 @@
 namespace skep {
 namespace {
 
-using Kind = CoordinatorRequest::Kind;
+using RequestKind = CoordinatorRequest::Kind;
 using Outcome = CoordinatorOutcome;
 
 std::string ParentOf(std::string_view path) {
@@ -24,13 +24,13 @@ CoordinatorEvent Answer(const CoordinatorRequest& request, Outcome outcome) {
 CoordinatorEvent SimNodes::Do(const CoordinatorRequest& request, uint64_t session,
                               std::vector<Touched>& touched) {
   switch (request.kind) {
-    case Kind::kCreate:
+    case RequestKind::kCreate:
       return Create(request, session, touched);
-    case Kind::kSet:
+    case RequestKind::kSet:
       return Set(request, touched);
-    case Kind::kDelete:
+    case RequestKind::kDelete:
       return Delete(request, touched);
-    case Kind::kConfirm:
+    case RequestKind::kConfirm:
       return Answer(request, Outcome::kDone);
     default:
       return Read(request);
@@ -94,7 +94,7 @@ CoordinatorEvent SimNodes::Read(const CoordinatorRequest& request) const {
   const auto node = nodes_.find(request.path);
   if (node == nodes_.end()) return Answer(request, Outcome::kAbsent);
   CoordinatorEvent answer = Answer(request, Outcome::kDone);
-  if (request.kind == Kind::kChildren) {
+  if (request.kind == RequestKind::kChildren) {
     answer.children = ChildrenOf(request.path);
   } else {
     answer.bytes = node->second.bytes;

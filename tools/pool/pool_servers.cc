@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -159,10 +160,12 @@ int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
   return 0;
 }
 
-int RunIndexServer(const PoolServerOptions& options) {
-  const sigset_t signals = BlockEndSignals();
-  Surroundings around(options);
-  if (!around.problem.empty()) return Complain(around.problem);
+namespace {
+
+// One index server from its start until it has lost its role, or the process is to end. Returns the
+// exit status; nothing: another one may begin in its place.
+std::optional<int> ServeIndex(const PoolServerOptions& options, Surroundings& around,
+                              const sigset_t& signals) {
   const uint32_t id = NewId();
   auto server = pool::IndexServer::Open(
       *around.fabric, SystemClock(),
@@ -178,15 +181,29 @@ int RunIndexServer(const PoolServerOptions& options) {
                            .session_ms = options.session_ms,
                            .wake = wake});
   Say("index server {} of pool {} at {}", id, options.pool.name, address);
-  for (uint64_t epoch = 0; !end.has_come();) {
+  for (uint64_t epoch = 0; !end.has_come() && !(*server)->is_retired();) {
     (*server)->Turn(kTurnMs);
+    keeper.Want((*server)->wanted_roles());
     if (!keeper.Turn()) continue;
     (*server)->SetMap(keeper.map());
     if (keeper.map().epoch == epoch) continue;
     epoch = keeper.map().epoch;
     Say("epoch {}: {}", epoch, RoleName(keeper.map(), id));
   }
-  return 0;
+  if (end.has_come()) return 0;
+  Say("another server has taken its place: begins anew");
+  return std::nullopt;
+}
+
+}  // namespace
+
+int RunIndexServer(const PoolServerOptions& options) {
+  const sigset_t signals = BlockEndSignals();
+  Surroundings around(options);
+  if (!around.problem.empty()) return Complain(around.problem);
+  for (;;) {
+    if (const auto status = ServeIndex(options, around, signals)) return *status;
+  }
 }
 
 }  // namespace skep

@@ -1,5 +1,7 @@
 #include "pool/testing/local_pool.h"
 
+#include <optional>
+
 #include "base/check.h"
 #include "base/random.h"
 #include "keyspace/factory.h"
@@ -27,24 +29,26 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
     map.memory_servers[100 + i] = (*server)->address();
     memory_servers_.push_back(std::make_unique<ServerThread<MemoryServer>>(std::move(*server)));
   }
-  for (const uint32_t id : {1u, 2u}) {
-    auto server = IndexServer::Open(fabric, SystemClock(),
-                                    {.id = id,
-                                     .listen = options.address(id),
-                                     .times = options.times,
-                                     .buckets_max = 1 << 20,
-                                     .overflow_max = 1 << 20,
-                                     .make_tree = &MakeTree});
-    SKEP_CHECK(server.has_value());
-    map.index_servers[id] = (*server)->address();
-    index_servers_[id] = std::make_unique<ServerThread<IndexServer>>(std::move(*server));
-  }
   MutexLock lock(mutex_);
   map_ = map;
+  for (const uint32_t id : {1u, 2u}) OpenIndexServer(id);
   Spread();
 }
 
 LocalPool::~LocalPool() = default;
+
+void LocalPool::OpenIndexServer(uint32_t id) {
+  auto server = IndexServer::Open(fabric_, SystemClock(),
+                                  {.id = id,
+                                   .listen = options_.address(id),
+                                   .times = options_.times,
+                                   .buckets_max = 1 << 20,
+                                   .overflow_max = 1 << 20,
+                                   .make_tree = &MakeTree});
+  SKEP_CHECK(server.has_value());
+  map_.index_servers[id] = (*server)->address();
+  index_servers_[id] = std::make_unique<ServerThread<IndexServer>>(std::move(*server));
+}
 
 PoolMap LocalPool::map() const {
   MutexLock lock(mutex_);
@@ -64,11 +68,34 @@ std::unique_ptr<PoolEngine> LocalPool::OpenEngine(const PoolEngineOptions& optio
 void LocalPool::KillIndexServer(uint32_t id) {
   index_servers_.erase(id);
   MutexLock lock(mutex_);
-  ++map_.epoch;
-  map_.hash_server = id == 1 ? 2 : 1;
+  if (id == map_.hash_server) map_.hash_server = map_.sorted_server;
   map_.sorted_server = 0;
+  ++map_.epoch;
   map_.index_servers.erase(id);
   Spread();
+}
+
+void LocalPool::AddIndexServer(uint32_t id) {
+  MutexLock lock(mutex_);
+  OpenIndexServer(id);
+  Spread();
+}
+
+bool LocalPool::GrantWantedRoles() {
+  MutexLock lock(mutex_);
+  std::optional<PoolRoles> wanted;
+  for (const auto& [id, server] : index_servers_) {
+    server->Do([&](IndexServer& at) {
+      if (at.wanted_roles()) wanted = at.wanted_roles();
+    });
+  }
+  if (!wanted) return false;
+  SKEP_CHECK(wanted->epoch == map_.epoch + 1);
+  map_.epoch = wanted->epoch;
+  map_.hash_server = wanted->hash_server;
+  map_.sorted_server = wanted->sorted_server;
+  Spread();
+  return true;
 }
 
 }  // namespace skep::pool

@@ -79,8 +79,13 @@ class LocalPool {
   std::unique_ptr<PoolEngine> OpenEngine(const PoolEngineOptions& options);
   // Ends an index server, as its crash would, and gives the map to the other one.
   void KillIndexServer(uint32_t id);
+  // An index server that has no role, of a number that none had before.
+  void AddIndexServer(uint32_t id);
+  // Gives the map the roles that an index server wants. False: none wants any.
+  bool GrantWantedRoles();
 
  private:
+  void OpenIndexServer(uint32_t id) SKEP_REQUIRES(mutex_);
   void Spread();
 
   rma::Fabric& fabric_;

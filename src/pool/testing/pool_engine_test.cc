@@ -4,11 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <deque>
+#include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "pool/testing/pool_worlds.h"
 
 namespace skep::pool {
@@ -161,6 +166,105 @@ TYPED_TEST(PoolEngineTest, GoesOnWithoutTheSortedServer) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(this->Get("key" + std::to_string(i)), "value");
   EXPECT_EQ(this->Put("key1", "new"), Verdict::kDone);
   EXPECT_EQ(this->Run({.op = Op::kCount, .flags = Request::kNoUpperBound}).integer, 100);
+}
+
+// A thread with keys of its own: it knows what the pool has of them.
+class OwnKeys {
+ public:
+  OwnKeys(PoolEngine& engine, int thread)
+      : engine_(engine),
+        prefix_("thread" + std::to_string(thread) + "-"),
+        end_("thread" + std::to_string(thread) + "."),
+        random_(thread) {}
+
+  // Puts, deletes, a GET and a scan, each of which shows what was acknowledged before.
+  void Round() {
+    batch_.Clear();
+    values_.clear();
+    for (int i = 0; i < 20; ++i) {
+      const std::string& key =
+          *keys_.insert(prefix_ + std::to_string(1000 + random_.Below(500))).first;
+      if (random_.Chance(1, 3)) {
+        batch_.Delete(key);
+        items_.erase(key);
+      } else {
+        items_[key] = values_.emplace_back(std::to_string(random_.Next()));
+        batch_.Put(key, values_.back());
+      }
+    }
+    batch_.Scan(Range::Between(prefix_, end_));
+    engine_.Execute(batch_);
+    ASSERT_EQ(batch_.outcome(20).verdict, Verdict::kDone) << batch_.outcome(20).status.ToString();
+    std::map<std::string, std::string> found;
+    for (const Item& item : batch_.items(20)) found.emplace(item.key, item.value);
+    ASSERT_EQ(found, items_);
+    if (items_.empty()) return;
+    const auto& [key, value] = *items_.begin();
+    batch_.Clear();
+    batch_.Get(key);
+    engine_.Execute(batch_);
+    ASSERT_EQ(batch_.outcome(0).verdict, Verdict::kDone) << batch_.outcome(0).status.ToString();
+    ASSERT_EQ(batch_.outcome(0).value, value);
+    ++rounds;
+  }
+
+  std::atomic<int> rounds{0};
+
+ private:
+  PoolEngine& engine_;
+  const std::string prefix_;
+  const std::string end_;  // of the keys with this prefix
+  SeededRandom random_;
+  std::set<std::string> keys_;      // whose bytes stay
+  std::deque<std::string> values_;  // of a round
+  std::map<std::string, std::string> items_;
+  Batch batch_;
+};
+
+// The pool loses its hash server again and again, and each time a newcomer is given the state of
+// the one that is left, while clients put, delete, get and scan.
+TYPED_TEST(PoolEngineTest, NewcomersTakeOverWhileClientsGoOn) {
+  constexpr int kThreads = 3;
+  TypeParam world;
+  PoolTimes times = kPatientTimes;
+  times.lease_ns = 500'000'000;
+  LocalPool pool(world.fabric, PoolOptionsOf(world, times));
+  this->engine_ = pool.OpenEngine(kPatientEngine);
+  Batch batch;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 10'000; ++i) keys.push_back("key" + std::to_string(i));
+  for (const std::string& key : keys) batch.Put(key, key);
+  this->engine_->Execute(batch);
+
+  std::atomic<bool> stops{false};
+  std::deque<OwnKeys> own;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) own.emplace_back(*this->engine_, t);
+  for (OwnKeys& at : own) {
+    threads.emplace_back([&] {
+      while (!stops && !testing::Test::HasFatalFailure()) at.Round();
+    });
+  }
+  const auto await_rounds = [&](int more) {
+    std::vector<int> ends;
+    for (const OwnKeys& at : own) ends.push_back(at.rounds + more);
+    for (int t = 0; t < kThreads; ++t) {
+      while (own[t].rounds < ends[t] && !testing::Test::HasFatalFailure())
+        std::this_thread::yield();
+    }
+  };
+  for (uint32_t id = 1; id <= 3; ++id) {
+    await_rounds(2);
+    pool.KillIndexServer(id);
+    if (id == 3) break;
+    pool.AddIndexServer(id + 2);
+    while (!pool.GrantWantedRoles()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  await_rounds(2);
+  stops = true;
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& key : keys) ASSERT_EQ(this->Get(key), key);
+  this->engine_.reset();
 }
 
 }  // namespace
