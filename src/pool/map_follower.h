@@ -6,12 +6,13 @@
 //   /skep/POOL/memory/ID       ephemeral    the address of a memory server
 //
 // A follower reads all of it, leaves watches, and reads again what has changed. While the pool's
-// root is not there, nothing can be watched: Refresh() is to be called now and then. The map that
-// it gives is of no one instant; but the roles are one node, and whoever acts on them is refused if
-// they were changed meanwhile (role_keeper.h). An index server whose node is gone stays in the map
-// as long as it has a role, at its last address: clients go on with it as long as it goes on, which
-// the leases decide (hash_role.h), not the map. One that is there and has no role is in the map,
-// too: it may be given the state (state_transfer.h). A memory server stays for ever.
+// root is not there, nothing can be watched: Refresh() is to be called now and then
+// (wants_refresh()). The map that it gives is of no one instant; but the roles are one node, and
+// whoever acts on them is refused if they were changed meanwhile (role_keeper.h). An index server
+// whose node is gone stays in the map as long as it has a role, at its last address: clients go on
+// with it as long as it goes on, which the leases decide (hash_role.h), not the map. One that is
+// there and has no role is in the map, too: it may be given the state (state_transfer.h). A memory
+// server stays for ever.
 //
 // Thread safety: one owner, which passes all events of the session.
 #pragma once
@@ -60,6 +61,8 @@ class MapFollower {
   int32_t roles_version() const { return roles_version_; }
   // Whether everything that is there has been read since the session was connected last.
   bool is_complete() const { return unanswered_ == 0 && has_root_; }
+  // Whether the pool's root was not there when it was asked for: Refresh() asks again.
+  bool wants_refresh() const { return unanswered_ == 0 && !has_root_; }
   // The index servers whose nodes are there.
   const std::set<uint32_t>& live_index_servers() const { return live_index_; }
   bool has_keys() const { return has_keys_; }

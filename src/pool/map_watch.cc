@@ -69,7 +69,7 @@ void MapWatch::Turn() {
   if (is_over && is_due) OpenSession();
   if (session_ == nullptr) return;
   for (const CoordinatorEvent& event : session_->TakeEvents()) follower_->Handle(event);
-  if (is_due && !follower_->is_complete()) follower_->Refresh();
+  if (is_due && follower_->wants_refresh()) follower_->Refresh();
   Publish();
 }
 

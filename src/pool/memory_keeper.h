@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/coordinator.h"
-#include "pool/map_follower.h"
+#include "pool/registration.h"
 
 namespace skep::pool {
 
@@ -37,20 +37,16 @@ class MemoryKeeper {
   // Does what is due.
   void Turn();
   // Whether the node is there, as far as was heard.
-  bool is_registered() const { return is_registered_; }
+  bool is_registered() const { return registration_ != nullptr && registration_->is_done(); }
 
  private:
-  enum Token : uint64_t { kMake = 1, kRegister };
-
   void OpenSession();
-  void MakeNodes();
 
   Coordinator& coordinator_;
   Clock& clock_;
   const MemoryKeeperOptions options_;
-  const PoolPaths paths_;
   std::unique_ptr<CoordinatorSession> session_;
-  bool is_registered_ = false;
+  std::unique_ptr<Registration> registration_;
   uint64_t retry_ns_ = 0;
 };
 

@@ -15,12 +15,14 @@ RoleKeeper::RoleKeeper(Coordinator& coordinator, Clock& clock, Random& random,
 // A session that cannot be opened now is opened later.
 void RoleKeeper::OpenSession() {
   follower_.reset();
+  registration_.reset();
   session_.reset();
-  is_registered_ = false;
   is_setting_ = false;
   auto session = coordinator_.Open({.timeout_ms = options_.session_ms, .wake = options_.wake});
   if (!session) return;
   session_ = std::move(*session);
+  registration_ = std::make_unique<Registration>(*session_, paths_.index(options_.id),
+                                                 options_.address, kRegister);
   follower_ = std::make_unique<MapFollower>(*session_, options_.pool, kFollow);
 }
 
@@ -34,36 +36,29 @@ bool RoleKeeper::Turn() {
   if (session_ == nullptr) return false;
   for (const CoordinatorEvent& event : session_->TakeEvents()) Handle(event);
   if (session_->state() != CoordinatorSession::State::kConnected) return false;
-  if (is_due && !is_registered_) MakeNodes();
-  if (is_due && !follower_->is_complete()) follower_->Refresh();
-  if (is_registered_ && follower_->is_complete()) WantRoles();
+  if (is_due) registration_->Want();
+  if (is_due && follower_->wants_refresh()) follower_->Refresh();
+  if (is_due && follower_->is_complete() && !follower_->has_keys()) MakeKeys();
+  if (registration_->is_done() && follower_->is_complete()) WantRoles();
   return TakeMap();
 }
 
 void RoleKeeper::Handle(const CoordinatorEvent& event) {
   follower_->Handle(event);
+  registration_->Handle(event);
   if (event.kind == CoordinatorEvent::Kind::kDisconnected) is_setting_ = false;
   if (event.kind != CoordinatorEvent::Kind::kAnswer) return;
-  // A node of this number that an earlier session has left is gone soon.
-  if (event.token == kRegister) is_registered_ = event.outcome == CoordinatorOutcome::kDone;
   if (event.token == kSetRoles) {
     is_setting_ = false;
     follower_->Refresh();
   }
 }
 
-// Those that are there already stay as they are.
-void RoleKeeper::MakeNodes() {
+// Those of another server, which were made first, stay as they are.
+void RoleKeeper::MakeKeys() {
   std::string keys;
   for (int i = 0; i < 4; ++i) AppendWord(keys, random_.Next());
-  const CoordinatorNode persistent = CoordinatorNode::kPersistent;
-  session_->Create(kMake, "/skep", "", persistent);
-  session_->Create(kMake, paths_.root, "", persistent);
-  session_->Create(kMake, paths_.index(), "", persistent);
-  session_->Create(kMake, paths_.memory(), "", persistent);
-  session_->Create(kMake, paths_.keys(), keys, persistent);
-  session_->Create(kRegister, paths_.index(options_.id), options_.address,
-                   CoordinatorNode::kEphemeral);
+  session_->Create(kMakeKeys, paths_.keys(), keys, CoordinatorNode::kPersistent);
 }
 
 void RoleKeeper::WantRoles() {

@@ -34,6 +34,7 @@
 #include "base/coordinator.h"
 #include "base/random.h"
 #include "pool/map_follower.h"
+#include "pool/registration.h"
 
 namespace skep::pool {
 
@@ -64,11 +65,11 @@ class RoleKeeper {
   const PoolMap& map() const { return map_; }
 
  private:
-  enum Token : uint64_t { kMake = 1, kRegister, kSetRoles, kFollow = 1 << 10 };
+  enum Token : uint64_t { kMakeKeys = 1, kSetRoles, kRegister, kFollow = 1 << 10 };
 
   void OpenSession();
   void Handle(const CoordinatorEvent& event);
-  void MakeNodes();
+  void MakeKeys();
   void WantRoles();
   void SetRoles(const PoolRoles& roles);
   bool TakeMap();
@@ -79,10 +80,10 @@ class RoleKeeper {
   const RoleKeeperOptions options_;
   const PoolPaths paths_;
   std::unique_ptr<CoordinatorSession> session_;
+  std::unique_ptr<Registration> registration_;
   std::unique_ptr<MapFollower> follower_;
   PoolMap map_;
   std::optional<PoolRoles> wanted_;
-  bool is_registered_ = false;  // the node of this server is there, and is this session's
   bool is_setting_ = false;     // a set of the roles is under way
   uint64_t retry_ns_ = 0;
 };

@@ -111,6 +111,18 @@ TEST_F(RoleKeeperTest, OneOfTwoIsElected) {
   }
 }
 
+// A service whose answers take longer than a server waits before it does again what was not done.
+TEST_F(RoleKeeperTest, AServiceMayBeSlow) {
+  for (const uint64_t seed : Seeds(10)) {
+    Begin(seed);
+    coordinator_->set_options({.delay_ns_min = RoleKeeper::kRetryNs, .delay_ns_max = 2 * RoleKeeper::kRetryNs});
+    Start(5);
+    Start(9);
+    ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 1 && MapOf(9) == MapOf(5); }))
+        << "seed " << seed;
+  }
+}
+
 // A solo server has the roles set that it wants, once.
 TEST_F(RoleKeeperTest, SetsWhatIsWanted) {
   Begin(1);

@@ -160,6 +160,31 @@ class PoolTest(unittest.TestCase):
                 self.assertEqual(client.call("GET", "k042"), b"42")
                 self.assertEqual(client.call("KCOUNT", "-", "+"), 101)
                 self.assertEqual(pool.ctl("verify")[0], 0)
+                self.replace_and_kill_the_other(pool, client)
+
+    def replace_and_kill_the_other(self, pool, client):
+        """A pool that was mended survives the death of the server that had been alone."""
+        survivor = next(s for s in pool.index if s.popen.poll() is None)
+        pool.index.append(pool.start("index"))
+        pool.index[-1].wait_for_line(rb"^epoch \d+: sorted server")
+        self.assertEqual(client.call("SET", "mended", "1"), "OK")
+        kill(survivor)
+        self.assertEqual(client.call("SET", "alone", "1"), "OK")
+        self.assertEqual(client.call("KCOUNT", "-", "+"), 103)
+        self.assertEqual(pool.ctl("verify")[1],
+                         "103 items read: both indexes and all checksums agree\n")
+
+    def test_a_server_that_hangs_begins_anew(self):
+        pool = self.pool()
+        client = self.connect(pool)
+        self.assertEqual(client.call("SET", "before", "1"), "OK")
+        hash_server = pool.server_of_role(rb"hash server")
+        hash_server.signal(signal.SIGSTOP)
+        self.assertEqual(client.call("SET", "after", "1"), "OK")
+        hash_server.signal(signal.SIGCONT)
+        hash_server.wait_for_line(rb"^another server has taken its place")
+        hash_server.wait_for_line(rb"^epoch \d+: sorted server")
+        self.assertEqual(client.call("KCOUNT", "-", "+"), 2)
 
     def test_zookeeper_dies(self):
         pool = self.pool()

@@ -22,6 +22,7 @@ class SupportedClient final : public KvClient {
     if (operation.steps.size() > 1 && !HasWholeBatches() && !ChangesOneKey(operation)) return false;
     for (const Step& step : operation.steps) {
       if (IsRange(step.action) && !traits_.ordered) return false;
+      if (step.action == Action::kDeleteRange && !traits_.range_writes) return false;
       if (step.action == Action::kAddDecimal && !traits_.functions) return false;
       const bool is_batch = step.action == Action::kRename || step.action == Action::kExpireRange;
       if (is_batch && !HasWholeBatches()) return false;

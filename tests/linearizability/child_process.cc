@@ -1,19 +1,16 @@
-#include "tests/linearizability/server_process.h"
+#include "tests/linearizability/child_process.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <string_view>
-
 #include "base/check.h"
 
 namespace skep::linearizability {
 
-ServerProcess::ServerProcess(const Options& options) {
-  std::vector<std::string> words = {SKEP_SERVER, "--bind", "127.0.0.1", "--port", "0"};
-  for (const auto& [name, value] : options) words.insert(words.end(), {"--" + name, value});
+ChildProcess::ChildProcess(std::vector<std::string> words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -34,27 +31,36 @@ ServerProcess::ServerProcess(const Options& options) {
   pipe_ = ends[0];
 }
 
-std::optional<Address> ServerProcess::WaitUntilReady() {
-  constexpr std::string_view kReady = "ready to accept connections on ";
+std::optional<std::string> ChildProcess::WaitFor(std::string_view text) {
   do {
-    const size_t at = output_.find(kReady);
+    const size_t at = output_.find(text, searched_);
     const size_t end = at == std::string::npos ? at : output_.find('\n', at);
     if (end != std::string::npos) {
-      return output_.substr(at + kReady.size(), end - at - kReady.size());
+      searched_ = end;
+      return output_.substr(at + text.size(), end - at - text.size());
     }
   } while (ReadOutput());
   return std::nullopt;
 }
 
 // Reads output. Returns false at its end.
-bool ServerProcess::ReadOutput() {
+bool ChildProcess::ReadOutput() {
   char buffer[4096];
   const ssize_t got = read(pipe_, buffer, sizeof buffer);
   if (got > 0) output_.append(buffer, static_cast<size_t>(got));
   return got > 0;
 }
 
-bool ServerProcess::Kill() {
+bool ChildProcess::ReadSome(int timeout_ms) {
+  pollfd readable = {.fd = pipe_, .events = POLLIN, .revents = 0};
+  return poll(&readable, 1, timeout_ms) <= 0 || ReadOutput();
+}
+
+void ChildProcess::Signal(int number) const {
+  if (pipe_ >= 0) kill(process_, number);
+}
+
+bool ChildProcess::Kill() {
   if (pipe_ < 0) return true;
   kill(process_, SIGKILL);
   while (ReadOutput()) continue;

@@ -1,0 +1,306 @@
+// Judges histories of clients of a pool of memory, of real processes and a real ZooKeeper, one of
+// which is killed or stopped in the middle.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "keyspace/keyspaces.h"
+#include "tests/coordinator/zookeeper_servers.h"
+#include "tests/linearizability/checker.h"
+#include "tests/linearizability/child_process.h"
+#include "tests/linearizability/history_tally.h"
+#include "tests/linearizability/play_round.h"
+#include "tests/linearizability/round_shape.h"
+#include "tests/linearizability/rounds.h"
+#include "tests/linearizability/store_client.h"
+#include "tests/linearizability/supported_client.h"
+
+// The library of ZooKeeper loses its own records of what is under way when a session is ended.
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+  return "leak:libzookeeper_mt";
+}
+
+namespace skep {
+
+class StoreForTests {
+ public:
+  static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
+};
+
+namespace linearizability {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A request that was refused may have been done: its answer may have been lost. Counts calls.
+class UnsureClient final : public KvClient {
+ public:
+  UnsureClient(std::unique_ptr<KvClient> inner, std::atomic<uint64_t>& calls)
+      : inner_(std::move(inner)), calls_(calls) {}
+
+  bool Supports(const Operation& operation) const override { return inner_->Supports(operation); }
+  Reply Perform(Operation& operation) override {
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    const Reply reply = inner_->Perform(operation);
+    return reply == Reply::kRefused ? Reply::kLost : reply;
+  }
+
+ private:
+  const std::unique_ptr<KvClient> inner_;
+  std::atomic<uint64_t>& calls_;
+};
+
+enum class PoolFault : uint8_t {
+  kNone,
+  kKillHash,
+  kKillSorted,
+  kStopHash,      // until the other one has taken over
+  kStopSorted,    // the same
+  kHiccupHash,    // for less than a lease
+  kHiccupSorted,  // the same
+  kStopMemory,    // over shared memory nobody needs it to run
+  kKillZooKeeper,  // its leader
+};
+constexpr int kFaults = 9;
+
+struct PoolWorld {
+  const char* name;
+  const char* fabric;
+  int zookeepers;
+};
+
+std::ostream& operator<<(std::ostream& out, const PoolWorld& world) { return out << world.name; }
+
+class PoolHistories : public testing::TestWithParam<PoolWorld> {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  void RunRound(uint64_t round, PoolFault fault);
+
+  uint64_t lost_ = 0;  // operations without an answer
+  HistoryTally tally_;
+  const unsigned seed_ = std::random_device{}();
+
+ private:
+  std::unique_ptr<ChildProcess> StartServer(const std::string& kind,
+                                            const std::vector<std::string>& options = {});
+  std::string ZooKeeperAddresses() const;
+  void Empty();
+  void Inflict(PoolFault fault);
+  void Mend();
+  std::unique_ptr<KvClient> NewClient();
+  uint64_t Below(uint64_t bound) { return rng_() % bound; }
+
+  std::mt19937_64 rng_{seed_};
+  std::string folder_;
+  int started_ = 0;
+  std::unique_ptr<ZooKeeperServers> zookeeper_;
+  std::unique_ptr<ChildProcess> memory_;
+  std::vector<std::unique_ptr<ChildProcess>> index_;  // the hash server first
+  std::unique_ptr<Store> store_;
+  std::atomic<uint64_t> calls_ = 0;
+};
+
+void PoolHistories::SetUp() {
+  const std::string missing = ZooKeeperServers::Missing();
+  if (!missing.empty() && std::getenv("CI") != nullptr) FAIL() << missing;
+  if (!missing.empty()) GTEST_SKIP() << missing;
+  std::string folder = testing::TempDir() + "skep-pool-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  folder_ = folder;
+  zookeeper_ = std::make_unique<ZooKeeperServers>(GetParam().zookeepers);
+  memory_ = StartServer("memory", {"--bytes", "256mb"});
+  ASSERT_TRUE(memory_->WaitFor("registered")) << memory_->output();
+  for (int i = 0; i < 2; ++i) index_.push_back(StartServer("index"));
+  for (const auto& server : index_) {
+    ASSERT_TRUE(server->WaitFor("epoch 1: ")) << server->output();
+  }
+  if (index_[0]->output().find("hash server") == std::string::npos) std::swap(index_[0], index_[1]);
+  auto store = Store::Connect(
+      {.address = "pool://" + ZooKeeperAddresses() + "/p", .fabric = GetParam().fabric, .timeout_ms = 120'000});
+  ASSERT_TRUE(store.has_value()) << store.error().ToString();
+  store_ = std::move(*store);
+}
+
+void PoolHistories::TearDown() {
+  store_.reset();
+  if (HasFailure()) {
+    for (const auto& server : index_) {
+      if (server != nullptr) std::cout << server->output();
+    }
+  }
+  index_.clear();
+  memory_.reset();
+  zookeeper_.reset();
+  if (!folder_.empty()) std::filesystem::remove_all(folder_);
+}
+
+std::unique_ptr<ChildProcess> PoolHistories::StartServer(const std::string& kind,
+                                                         const std::vector<std::string>& options) {
+  const bool is_mem = std::string_view(GetParam().fabric) == "mem";
+  const std::string listen =
+      is_mem ? "unix:" + folder_ + "/" + std::to_string(++started_) : "127.0.0.1:0";
+  std::vector<std::string> words = {
+      SKEP_POOL,    "--zk",            ZooKeeperAddresses(), "--name",   "p",
+      "--fabric",   GetParam().fabric, kind,                 "--listen", listen};
+  words.insert(words.end(), options.begin(), options.end());
+  return std::make_unique<ChildProcess>(words);
+}
+
+std::string PoolHistories::ZooKeeperAddresses() const {
+  std::string addresses;
+  for (int i = 1; i <= zookeeper_->count(); ++i) {
+    addresses += (i == 1 ? "" : ",") + zookeeper_->address(i);
+  }
+  return addresses;
+}
+
+std::unique_ptr<KvClient> PoolHistories::NewClient() {
+  Engine& engine = StoreForTests::EngineOf(*store_);
+  return std::make_unique<UnsureClient>(
+      std::make_unique<SupportedClient>(std::make_unique<StoreClient>(*store_, engine),
+                                        engine.traits()),
+      calls_);
+}
+
+// A pool has no deletes of ranges.
+void PoolHistories::Empty() {
+  Batch scan;
+  scan.Scan(Range::All(), {.keys_only = true});
+  ASSERT_TRUE(store_->Execute(scan).ok());
+  ASSERT_EQ(scan.outcome(0).verdict, Verdict::kDone) << scan.outcome(0).status.ToString();
+  for (const Item& item : scan.items(0)) {
+    ASSERT_TRUE(store_->Delete(item.key).has_value());
+  }
+}
+
+// Whatever is stopped goes on afterwards.
+void PoolHistories::Inflict(PoolFault fault) {
+  ChildProcess& hash = *index_[0];
+  ChildProcess& sorted = *index_[1];
+  const auto stop = [&](const ChildProcess& server, milliseconds time) {
+    server.Signal(SIGSTOP);
+    std::this_thread::sleep_for(time);
+    server.Signal(SIGCONT);
+  };
+  switch (fault) {
+    case PoolFault::kNone:
+      return;
+    case PoolFault::kKillHash:
+      EXPECT_TRUE(hash.Kill()) << hash.output();
+      return;
+    case PoolFault::kKillSorted:
+      EXPECT_TRUE(sorted.Kill()) << sorted.output();
+      return;
+    case PoolFault::kStopHash:
+      hash.Signal(SIGSTOP);
+      EXPECT_TRUE(sorted.WaitFor(": both roles")) << sorted.output();
+      std::this_thread::sleep_for(milliseconds(Below(1000)));
+      return hash.Signal(SIGCONT);
+    case PoolFault::kStopSorted:
+      sorted.Signal(SIGSTOP);
+      EXPECT_TRUE(hash.WaitFor(": both roles")) << hash.output();
+      std::this_thread::sleep_for(milliseconds(Below(1000)));
+      return sorted.Signal(SIGCONT);
+    case PoolFault::kHiccupHash:
+      return stop(hash, milliseconds(Below(600)));
+    case PoolFault::kHiccupSorted:
+      return stop(sorted, milliseconds(Below(600)));
+    case PoolFault::kStopMemory:
+      return stop(*memory_, milliseconds(Below(300)));
+    case PoolFault::kKillZooKeeper:
+      zookeeper_->Kill(zookeeper_->FindLeader());
+      std::this_thread::sleep_for(milliseconds(Below(500)));
+      return zookeeper_->Restart();
+  }
+}
+
+// A server that was killed is replaced by another process, one that was stopped by itself: both as
+// newcomers, which are given the state.
+void PoolHistories::Mend() {
+  std::erase_if(index_, [](const auto& server) { return !server->is_running(); });
+  while (index_.size() < 2) index_.push_back(StartServer("index"));
+  const auto role = [](ChildProcess& server) {
+    const std::string& output = server.output();
+    const size_t at = output.rfind("epoch ");
+    return at == std::string::npos ? std::string() : output.substr(output.find(": ", at) + 2);
+  };
+  for (;;) {
+    for (const auto& server : index_) server->ReadSome(20);
+    if (role(*index_[1]).starts_with("hash server")) std::swap(index_[0], index_[1]);
+    const bool is_whole = role(*index_[0]).starts_with("hash server") &&
+                          role(*index_[1]).starts_with("sorted server");
+    if (is_whole) return;
+  }
+}
+
+void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
+  ASSERT_NO_FATAL_FAILURE(Empty());
+  RoundShape shape = ShapeOf(round);
+  shape.mix.snapshots = 0;
+  shape.mix.ticks = 0;
+  shape.mix.transactions = 0;
+  shape.mix.batches = 0;
+  shape.neighbours = Neighbours::kNone;
+  shape.clients = 3;
+  const uint64_t calls_before = calls_;
+  const uint64_t when = 5 + Below(80);
+  PlayedRound played;
+  {
+    std::atomic<bool> is_over = false;
+    const std::jthread inflicting([&] {
+      while (calls_ - calls_before < when && !is_over) std::this_thread::yield();
+      Inflict(fault);
+    });
+    played = PlayRound(rng_(), shape, [&] { return NewClient(); });
+    is_over = true;
+  }
+  tally_.Add(played.history);
+  lost_ += static_cast<uint64_t>(
+      std::ranges::count_if(played.history, [](const Operation& o) { return o.is_pending(); }));
+  const CheckResult result = CheckLinearizable(played.history, played.check);
+  ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
+  Mend();
+}
+
+// Goal: what clients of a pool are told is one linearizable history, scans and counts included,
+// whichever server dies, hangs or is late meanwhile, and however often.
+// Method: rounds of three clients on few keys. In each round one process is killed or stopped when
+// the clients have made some calls; afterwards the pool gets an index server again, which is given
+// the state. Every operation has its answer in the end.
+TEST_P(PoolHistories, AreLinearizable) {
+  std::printf("seed %u\n", seed_);
+  uint64_t rounds = 0;
+  ForRounds(kFaults, [&](uint64_t round) {
+    const auto fault = static_cast<PoolFault>(round % kFaults);
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    RunRound(round, fault);
+    ++rounds;
+  });
+  std::cout << tally_ << "\n" << rounds << " rounds: " << lost_ << " operations without answer\n";
+  EXPECT_GT(tally_.changed, 0u);
+  EXPECT_GT(tally_.seen, 0u);
+  EXPECT_EQ(lost_, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, PoolHistories,
+                         testing::Values(PoolWorld{"mem", "mem", 1}, PoolWorld{"tcp", "tcp", 3}),
+                         [](const auto& world) { return std::string(world.param.name); });
+
+}  // namespace
+}  // namespace linearizability
+}  // namespace skep
