@@ -575,8 +575,7 @@ def open(directory="", **options):
 
 
 def connect(address="127.0.0.1:6379", **options):
-    """A store that is a server's; or a pool of memory, at "pool://ZOOKEEPER:PORT/NAME". The options are
-    those of skep_connect: password, timeout_ms, fabric, ..."""
+    """A store that is a server's, or a pool's ("pool://ZOOKEEPER/NAME"). Options: as of skep_connect."""
     out = c_void_p()
     _lib.skep_connect(as_text("address", address), _option_list(options), byref(out))
     return Store(out)

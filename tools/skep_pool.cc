@@ -19,7 +19,8 @@ void AddPool(CLI::App& app, PoolOptions& options) {
   app.add_option("--zk", options.zookeeper, "the servers of ZooKeeper: HOST:PORT,HOST:PORT")
       ->default_str("127.0.0.1:2181");
   app.add_option("--name", options.name, "of the pool")->capture_default_str();
-  app.add_option("--fabric", options.fabric, "how the memory is reached: mem (of this machine), tcp")
+  app.add_option("--fabric", options.fabric,
+                 "how the memory is reached: mem (of this machine), tcp")
       ->check(CLI::IsMember({"mem", "tcp"}))
       ->capture_default_str();
 }
@@ -51,7 +52,8 @@ int main(int argc, char** argv) {
       "A pool is some memory servers, which keep the items, and two index servers, of which one\n"
       "may die. ZooKeeper says who is who. Clients: skep-server --keyspace 0=pool,zk=...,name=...\n"
       "and Store::Connect(\"pool://...\"). docs/pool.md has the rest; `make pool` starts one.\n\n"
-      "Exit status: 0 done, or a server was ended; 1 it failed; of ctl also: the pool cannot serve,\n"
+      "Exit status: 0 done, or a server was ended; 1 it failed; of ctl also: the pool cannot "
+      "serve,\n"
       "or is not good; 2 the command line is wrong.");
   app.config_formatter(std::make_shared<TomlConfig>());
   app.set_config("--config", "",
@@ -73,7 +75,8 @@ int main(int argc, char** argv) {
   memory->add_option("--bytes", bytes, "of its memory, taken as it is used: 8gb, 512mb")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("1gb");
-  CLI::App* const index = app.add_subcommand("index", "one of the two index servers, or a spare one");
+  CLI::App* const index =
+      app.add_subcommand("index", "one of the two index servers, or a spare one");
   AddServer(*index, server);
 
   PoolLookOptions look;

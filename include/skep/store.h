@@ -186,8 +186,8 @@ class Store {
   // damaged.
   static Result<std::unique_ptr<Store>> Open(const Options& options,
                                              std::string* problem = nullptr);
-  // Opens a store that is a server's, or a pool of memory, which is one keyspace. Calls wait for the
-  // network; a caller with much to do at once begins batches (Begin), or uses many threads.
+  // Opens a store that is a server's, or a pool of memory, which is one keyspace. Calls wait for
+  // the network; a caller with much to do at once begins batches (Begin), or uses many threads.
   //   kUnavailable      there is no server, or it does not speak Skep's packed protocol; the pool's
   //                     servers, or ZooKeeper, do not answer in time
   //   kInvalidArgument  the address, the password, or a number that client.h does not allow

@@ -19,8 +19,8 @@ struct EngineInfo {
   std::string_view summary;
   // Null: there is no memory, or no address space. `check` must have accepted the options.
   std::unique_ptr<Engine> (*make)(const EngineOptions& options);
-  // The data are elsewhere, and outlive this process: they are neither logged nor saved here, and no
-  // engine can be made without options that say where.
+  // The data are elsewhere, and outlive this process: they are neither logged nor saved here, and
+  // no engine can be made without options that say where.
   bool external = false;
   // The most keyspaces a store may have of this engine: each may reserve much address space.
   uint32_t keyspaces_max = UINT32_MAX;

@@ -55,8 +55,7 @@ Status ReadOption(const EngineInfo& info, std::string_view option, IndexOptions&
 
 std::span<const EngineInfo> AllEngines() {
   static const EngineInfo kEngines[] = {BtreeEngine::kInfo, HashEngine::kInfo,
-                                        HashleafEngine::kInfo, pool::kPoolInfo,
-                                        ModelEngine::kInfo};
+                                        HashleafEngine::kInfo, pool::kPoolInfo, ModelEngine::kInfo};
   return kEngines;
 }
 

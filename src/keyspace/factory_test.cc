@@ -18,12 +18,18 @@ struct Mistake {
 // engine, the option, and what there is instead. Method: each kind of mistake, by its words.
 TEST(Factory, SaysWhatIsWrongWithAnEngine) {
   const Mistake mistakes[] = {
-      {"nosuch", "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, model"},
-      {"nosuch,key=8", "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, model"},
-      {"", "unknown engine ''; this build has: btree, hash, hashleaf, model"},
+      {"nosuch", "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, pool, model"},
+      {"nosuch,key=8",
+       "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, pool, model"},
+      {"", "unknown engine ''; this build has: btree, hash, hashleaf, pool, model"},
       {"hash,foo=1",
        "the engine hash has no option 'foo': hash takes none, hashleaf takes key=, value=, leaf=, "
-       "threads="},
+       "threads=, pool takes zk=, name=, fabric=, timeout="},
+      {"pool,fabric=ether",
+       "the option 'fabric=ether' of the engine pool: the fabrics are mem and tcp"},
+      {"pool,name=a/b", "the option 'name=a/b' of the engine pool: this is no name of a pool"},
+      {"pool,timeout=0", "the option 'timeout=0' of the engine pool: a time-out is milliseconds"},
+      {"pool,zk=", "the option 'zk=' of the engine pool: a server of ZooKeeper is host:port"},
       {"hashleaf,key=8,foo=1",
        "the engine hashleaf has no option 'foo': hashleaf takes key=, value=, leaf=, threads="},
       {"hashleaf,",
@@ -61,7 +67,8 @@ TEST(Factory, ReadsEveryOptionThatAnEngineNames) {
   for (const EngineInfo& info : AllEngines()) {
     EXPECT_EQ(info.option_names.empty(), info.read_option == nullptr) << info.name;
     for (const std::string_view name : info.option_names) {
-      const std::string text = std::string(info.name) + "," + std::string(name) + "=16";
+      const std::string value = name == "fabric" ? "tcp" : "16";
+      const std::string text = std::string(info.name) + "," + std::string(name) + "=" + value;
       EXPECT_TRUE(ParseEngine(text, {})) << text;
     }
   }

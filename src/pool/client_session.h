@@ -138,8 +138,9 @@ class ClientSession {
   uint32_t client() const { return client_; }
   // What a request is refused with that has waited for too long.
   Status NoAnswer() const {
-    return map_.epoch == 0 ? Status(Code::kUnavailable, "the pool has no index servers yet, or "
-                                                        "ZooKeeper does not answer")
+    return map_.epoch == 0 ? Status(Code::kUnavailable,
+                                    "the pool has no index servers yet, or "
+                                    "ZooKeeper does not answer")
                            : Status(Code::kUnavailable, "the pool does not answer");
   }
   uint64_t epoch() const { return map_.epoch; }

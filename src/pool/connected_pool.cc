@@ -61,7 +61,8 @@ Status ReadOption(std::string_view name, std::string_view value, IndexOptions& i
     if (!IsPoolName(value)) return {Code::kInvalidArgument, "this is no name of a pool"};
   } else if (name == "fabric") {
     options.fabric = value;
-    if (MakeFabric(value) == nullptr) return {Code::kInvalidArgument, "the fabrics are mem and tcp"};
+    if (MakeFabric(value) == nullptr)
+      return {Code::kInvalidArgument, "the fabrics are mem and tcp"};
   } else {
     const auto number = ParseDecimal<uint32_t>(value);
     if (!number || *number == 0) return {Code::kInvalidArgument, "a time-out is milliseconds"};

@@ -110,7 +110,8 @@ Status ItemWriter::Lease() {
     return {};
   }
   Chunk leased;
-  if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen)) return session_.NoAnswer();
+  if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen))
+    return session_.NoAnswer();
   const auto place = session_.PlaceOf(leased.number);
   if (!place) return session_.NoAnswer();
   leased.place = *place;

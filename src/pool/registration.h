@@ -20,8 +20,7 @@ namespace skep::pool {
 class Registration {
  public:
   // Of one session. Its requests have the tokens `first_token` and the one after it.
-  Registration(CoordinatorSession& session, std::string path, Address address,
-               uint64_t first_token)
+  Registration(CoordinatorSession& session, std::string path, Address address, uint64_t first_token)
       : session_(session),
         path_(std::move(path)),
         address_(std::move(address)),

@@ -84,7 +84,7 @@ class RoleKeeper {
   std::unique_ptr<MapFollower> follower_;
   PoolMap map_;
   std::optional<PoolRoles> wanted_;
-  bool is_setting_ = false;     // a set of the roles is under way
+  bool is_setting_ = false;  // a set of the roles is under way
   uint64_t retry_ns_ = 0;
 };
 

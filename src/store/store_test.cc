@@ -509,7 +509,8 @@ TEST_P(StoreTest, StatisticsHaveTheEnginesDetails) {
   EXPECT_EQ(details[1].at("items"), 1u);
 }
 
-// The engines of this process that take pairs of any size; hashleaf_store_test.cc has the other one.
+// The engines of this process that take pairs of any size; hashleaf_store_test.cc has the other
+// one.
 std::vector<std::string> EnginesOfAnyPairs() {
   std::vector<std::string> names = EngineNames();
   std::erase_if(names, [](const std::string& name) { return FindEngine(name)->external; });

