@@ -1,5 +1,5 @@
 // counted_fabric_test.h: a fabric whose endpoints stop sending after so many messages, as if their
-// process had been killed before the next one.
+// process had been killed before the next one, or break a connection instead of a reply.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ struct MessageCount {
   uint64_t sent = 0;
   uint64_t sent_max = UINT64_MAX;
   bool is_dead = false;  // it has wanted to send one more
+  bool breaks = false;   // instead of the next reply, its connection breaks
 
   bool Spend() {
     if (sent == sent_max) is_dead = true;
@@ -46,6 +47,7 @@ class CountedEndpoint final : public rma::Endpoint {
     if (count_.Spend()) inner_->Call(peer, token, request);
   }
   void Reply(rma::PeerId peer, uint64_t token, std::string_view reply) override {
+    if (std::exchange(count_.breaks, false)) return inner_->Disconnect(peer);
     if (count_.Spend()) inner_->Reply(peer, token, reply);
   }
   std::span<const rma::Event> Poll(int timeout_ms) override { return inner_->Poll(timeout_ms); }
