@@ -1,4 +1,4 @@
-// What a hash server ships, and ships again.
+// What a hash server ships, and whom it forgets.
 #include "pool/hash_role.h"
 
 #include <gtest/gtest.h>
@@ -48,6 +48,20 @@ TEST_F(HashRoleTest, AGroupThatWasShippedDoesNotGrow) {
     ASSERT_TRUE(RunUntilDone(2));
     ASSERT_TRUE(pool_.RunUntil([&] { return other_->HasJoined(); }));
   }
+}
+
+// A join that is sent again makes one client more, which nobody is: it is forgotten as one that is
+// silent.
+TEST_F(HashRoleTest, AClientThatNobodyIsIsForgotten) {
+  ASSERT_TRUE(RunUntilDone(20));
+  other_ = std::make_unique<CommitClient>(pool_, 2);
+  other_->Rest(true);
+  ASSERT_TRUE(pool_.RunUntil([&] { return other_->HasJoined(); }));
+  const IndexState& state = *pool_.at(kHash).index->state();
+  EXPECT_EQ(state.sessions().size(), 2u);
+  other_.reset();
+  EXPECT_TRUE(pool_.RunUntil([&] { return state.sessions().size() == 1; }));
+  ASSERT_TRUE(RunUntilDone(20)) << "the other one is known still";
 }
 
 }  // namespace
