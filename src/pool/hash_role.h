@@ -32,7 +32,7 @@
 // Progress. The hash server waits for the sorted server alone. While that does not answer, nothing
 //   is applied, and after lease_ns there is no authority: no GETs either. That lasts until the map
 //   changes, and it does when the sorted server's session has ended. A turn's work is what its
-//   requests ask for, and at most every 20 ms a look at all chunks and clients.
+//   requests ask for, and at most every 20 ms a look at all clients and empty chunks.
 //
 // Thread safety: one owner.
 #pragma once

@@ -107,7 +107,11 @@ class StateTransferTest : public testing::Test {
     std::map<uint32_t, uint32_t> items_of_chunk;
     for (const auto& [key, slot] : items) ++items_of_chunk[slot.chunk()];
     const auto& chunks = state.chunks().all();
-    for (uint32_t i = 0; i < chunks.size(); ++i) EXPECT_EQ(chunks[i].items, items_of_chunk[i]);
+    for (uint32_t i = 0; i < chunks.size(); ++i) {
+      EXPECT_EQ(chunks[i].items, items_of_chunk[i]);
+      const bool is_empty = chunks[i].state == Chunks::State::kSealed && chunks[i].items == 0;
+      EXPECT_EQ(state.chunks().empty().contains(i), is_empty);
+    }
   }
 
   std::unique_ptr<SimPool> pool_;
@@ -146,6 +150,7 @@ TEST_F(StateTransferTest, BothHaveTheSame) {
   EXPECT_EQ(first.items(), second.items());
   EXPECT_EQ(first.chunks().all(), second.chunks().all());
   EXPECT_EQ(first.chunks().free_count(), second.chunks().free_count());
+  EXPECT_EQ(first.chunks().empty(), second.chunks().empty());
   std::set<Chunks::State> states;
   for (const Chunks::Chunk& chunk : second.chunks().all()) states.insert(chunk.state);
   EXPECT_EQ(states.size(), 3u) << "a test of all states";
