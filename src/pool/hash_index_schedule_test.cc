@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -98,6 +99,10 @@ class Schedule {
   void Serve(uint64_t removals) {
     const auto key = static_cast<uint32_t>(random_.Below(kKeys));
     if (random_.Chance(1, 2)) index_->Maintain(now_);
+    if (random_.Chance(1, 8)) {
+      for (const auto& [written, slot] : answers_) CacheWritten(written, slot);
+      answers_.clear();
+    }
     if (random_.Below(7) < removals) {
       Remove(key);
     } else {
@@ -114,10 +119,11 @@ class Schedule {
     if (!before) return history.versions.pop_back();
     EXPECT_EQ(before->bits(), history.versions[history.completed]);
     history.completed = history.versions.size() - 1;
-    if (random_.Chance(1, 2)) CacheWritten(key, slot);
+    if (random_.Chance(1, 2)) answers_.emplace_back(key, slot);
   }
 
-  // As the client does that has put the key; with any hint that was true once.
+  // As the client does that has put the key, once it hears of that; with any hint that was true
+  // once.
   void CacheWritten(uint32_t key, Slot slot) {
     std::optional<CachedSlot>& cached = caches_[key];
     const uint64_t hint = 1 + random_.Below(index_->buckets());
@@ -257,7 +263,8 @@ class Schedule {
   std::unique_ptr<HashIndex> index_;
   std::vector<History> histories_;
   std::vector<std::optional<CachedSlot>> caches_;
-  std::array<bool, kKeys> is_written_ = {};  // the cached slot was
+  std::vector<std::pair<uint32_t, Slot>> answers_;  // of puts, on their way
+  std::array<bool, kKeys> is_written_ = {};         // the cached slot was
   std::array<Get, kGets> gets_;
   std::vector<uint64_t> restarts_;  // the buckets before the reads of those who began again
 };
