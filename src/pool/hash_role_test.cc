@@ -41,8 +41,8 @@ TEST_F(HashRoleTest, AGroupThatWasShippedDoesNotGrow) {
   ASSERT_TRUE(RunUntilDone(20));
   for (int i = 0; i < 20; ++i) {
     MessageCount& messages = pool_.at(kSorted).messages;
-    messages.breaks = true;
-    ASSERT_TRUE(pool_.RunUntil([&] { return !messages.breaks; }));
+    messages.breaks_after = messages.sent;
+    ASSERT_TRUE(pool_.RunUntil([&] { return messages.breaks_after == UINT64_MAX; }));
     other_ = std::make_unique<CommitClient>(pool_, 2);
     other_->Rest(true);
     ASSERT_TRUE(RunUntilDone(2));
