@@ -172,7 +172,9 @@ void BatchWorker::SettleWrites() {
   for (size_t i = 0; i < writes_.size(); ++i) {
     const uint32_t slot = write_slots_[i];
     const Write& write = writes_[i];
-    finder_.Forget(write.key);
+    const bool is_put = write.status.ok() && write.kind == LogEntry::Kind::kPut &&
+                        write.verdict.kind == CommitVerdict::Kind::kDone;
+    is_put ? finder_.Remember(write.key, write.slot) : finder_.Forget(write.key);
     if (!write.status.ok()) {
       out_->Refuse(slot, write.status);
     } else if (IsPlainWrite(batch_->requests()[slot])) {

@@ -64,6 +64,15 @@
 //   cached main bucket: a key moves to higher numbers only, so if the cached one were higher than
 //   c, the client had found the slot after the split, in a bucket that was in chain c then.
 //
+// Written slots (WrittenSlot). A client that has put a key knows its slot, and guesses the bucket.
+//   If it had cached the key: an update stores into that word, so the bucket is the one where it
+//   was, unless a split has moved it. The argument above holds, as the cached main bucket is one
+//   that the key had before the write: no higher than that of the chain whose split freezes the
+//   new word.
+//   If not: the main bucket that the hint names, and what is read there is what a ChainReader would
+//   have read: the depth owns the key (R1), and the word is the key's.
+// A wrong guess costs a read, after which the key is looked up as ever.
+//
 // The order of two reads. The read of a bucket that a link or a depth leads to begins after the
 // image with that link is there: on a fabric, after its completion; in shared memory, after an
 // acquire load of the link.
@@ -185,6 +194,13 @@ struct CachedSlot {
   BucketAddress at;
   uint64_t chain = 0;  // the main bucket of the chain
 };
+
+// What is to be cached of a key that the client has put. `known` is what it had cached, or null.
+inline CachedSlot WrittenSlot(Slot slot, const CachedSlot* known, uint64_t index, uint64_t hint) {
+  if (known != nullptr) return {.slot = slot, .at = known->at, .chain = known->chain};
+  const uint64_t chain = BucketOf(index, hint);
+  return {.slot = slot, .at = {.number = chain}, .chain = chain};
+}
 
 // True if the slot is the key's still, as of the read of the image of `cached.at`, under rule R4.
 inline bool Holds(const CachedSlot& cached, uint64_t index, const BucketImage& image) {

@@ -63,12 +63,12 @@ void ChunkUpkeep::HandleApplied(const LogEntry& entry) {
 }
 
 void ChunkUpkeep::LookForEmptyChunks() {
-  const auto& chunks = context_.state.chunks().all();
-  for (uint32_t i = 0; i < chunks.size(); ++i) {
-    if (chunks[i].state != Chunks::State::kSealed || chunks[i].items != 0) continue;
-    recycling_.try_emplace(
-        i, Recycling{.due_ns = context_.now_ns() + 2 * context_.times.read_ns_max,
-                     .is_fenced = context_.state.sessions().Knows(chunks[i].client)});
+  const Chunks& chunks = context_.state.chunks();
+  for (const uint32_t chunk : chunks.empty()) {
+    const uint32_t client = chunks.all()[chunk].client;
+    recycling_.try_emplace(chunk,
+                           Recycling{.due_ns = context_.now_ns() + 2 * context_.times.read_ns_max,
+                                     .is_fenced = context_.state.sessions().Knows(client)});
   }
 }
 

@@ -64,14 +64,21 @@ bool Chunks::Seal(uint32_t chunk, uint32_t client) {
     return false;
   }
   chunks_[chunk].state = State::kSealed;
+  NoteEmpty(chunk);
   return true;
 }
 
+void Chunks::NoteEmpty(uint32_t chunk) {
+  if (chunks_[chunk].state == State::kSealed && chunks_[chunk].items == 0) empty_.insert(chunk);
+}
+
+void Chunks::DropItem(Slot slot) {
+  --chunks_[slot.chunk()].items;
+  NoteEmpty(slot.chunk());
+}
+
 bool Chunks::Recycle(uint32_t chunk) {
-  if (chunk >= chunks_.size() || chunks_[chunk].state != State::kSealed ||
-      chunks_[chunk].items != 0) {
-    return false;
-  }
+  if (empty_.erase(chunk) == 0) return false;
   const auto gen = static_cast<uint8_t>(chunks_[chunk].gen + 1);
   chunks_[chunk] = {.gen = gen};
   ++free_count_;
@@ -79,9 +86,7 @@ bool Chunks::Recycle(uint32_t chunk) {
 }
 
 void Chunks::SealAllOf(uint32_t client) {
-  for (Chunk& chunk : chunks_) {
-    if (chunk.state == State::kLeased && chunk.client == client) chunk.state = State::kSealed;
-  }
+  for (uint32_t i = 0; i < chunks_.size(); ++i) Seal(i, client);
 }
 
 void Chunks::EncodeServers(std::string& to) const {
@@ -120,6 +125,7 @@ bool Chunks::DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end)
   for (*end = begin; !from.empty(); ++*end) {
     if (*end >= chunks_.size() || !DecodeChunk(from, &chunks_[*end])) return false;
     if (chunks_[*end].state != State::kFree) --free_count_;
+    NoteEmpty(*end);
   }
   return true;
 }

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,7 +80,9 @@ class Chunks {
   // so.
   bool MayCommit(Slot slot, uint32_t client) const;
   void AddItem(Slot slot) { ++chunks_[slot.chunk()].items; }
-  void DropItem(Slot slot) { --chunks_[slot.chunk()].items; }
+  void DropItem(Slot slot);
+  // The chunks that are sealed and have no item.
+  const std::set<uint32_t>& empty() const { return empty_; }
 
   // A chunk that may be leased, none of those for which `is_taken` is true: the next one behind
   // that which was leased last, so that a chunk rests for as long as there are others.
@@ -106,10 +109,13 @@ class Chunks {
   uint32_t free_count() const { return free_count_; }
 
  private:
+  // The chunk may be empty now.
+  void NoteEmpty(uint32_t chunk);
   static bool DecodeChunk(std::string_view& from, Chunk* chunk);
 
   ChunkRanges ranges_;
   std::vector<Chunk> chunks_;
+  std::set<uint32_t> empty_;
   uint32_t free_count_ = 0;
   uint32_t next_ = 0;  // where to look for a free one
 };

@@ -30,6 +30,7 @@ class CommitClient {
 
   // No operation is begun any more.
   void Rest(bool rests) { rests_ = rests; }
+  bool HasJoined() const { return client_ != 0; }
   bool IsIdle() const { return !is_busy_ && again_.empty(); }
   // How many operations were answered.
   uint64_t done() const { return done_; }
@@ -45,14 +46,16 @@ class CommitClient {
       Call(MessageKind::kJoin, "");
     } else if (is_busy_) {
       Send();
+    } else if (!again_.empty()) {
+      operation_ = again_.front();
+      is_busy_ = is_written_ = true;
+    } else if (rests_ || pool_.map().epoch == 0) {
+      return;
     } else if (!has_chunk_) {
       Call(MessageKind::kLease, "\1");
     } else if (next_unit_ == kUnitsUsed) {
       Seal();
-    } else if (!again_.empty()) {
-      operation_ = again_.front();
-      is_busy_ = is_written_ = true;
-    } else if (!rests_ && pool_.map().epoch != 0) {
+    } else {
       Begin();
     }
   }

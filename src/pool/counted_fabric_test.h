@@ -1,5 +1,5 @@
 // counted_fabric_test.h: a fabric whose endpoints stop sending after so many messages, as if their
-// process had been killed before the next one.
+// process had been killed before the next one, or break a connection instead of a reply.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ struct MessageCount {
   uint64_t sent = 0;
   uint64_t sent_max = UINT64_MAX;
   bool is_dead = false;  // it has wanted to send one more
+  // The first reply after so many breaks its connection instead.
+  uint64_t breaks_after = UINT64_MAX;
 
   bool Spend() {
     if (sent == sent_max) is_dead = true;
@@ -46,6 +48,10 @@ class CountedEndpoint final : public rma::Endpoint {
     if (count_.Spend()) inner_->Call(peer, token, request);
   }
   void Reply(rma::PeerId peer, uint64_t token, std::string_view reply) override {
+    if (count_.sent >= count_.breaks_after) {
+      count_.breaks_after = UINT64_MAX;
+      return inner_->Disconnect(peer);
+    }
     if (count_.Spend()) inner_->Reply(peer, token, reply);
   }
   std::span<const rma::Event> Poll(int timeout_ms) override { return inner_->Poll(timeout_ms); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -22,12 +23,13 @@ constexpr uint32_t kAllWords = (1 << (kBucketSlots + 1)) - 1;
 struct Counts {
   uint64_t found = 0;
   uint64_t absent = 0;
-  uint64_t frozen = 0;     // found in a chain that the key had left
-  uint64_t redirects = 0;  // R1
-  uint64_t restarts = 0;   // R2
-  uint64_t overflow = 0;   // images of overflow buckets that counted
-  uint64_t held = 0;       // answers from cached slots
-  uint64_t late = 0;       // R4
+  uint64_t frozen = 0;        // found in a chain that the key had left
+  uint64_t redirects = 0;     // R1
+  uint64_t restarts = 0;      // R2
+  uint64_t overflow = 0;      // images of overflow buckets that counted
+  uint64_t held = 0;          // answers from cached slots that were read,
+  uint64_t held_written = 0;  // or written
+  uint64_t late = 0;          // R4
 };
 
 // All that a key ever was, oldest first: the bits of its slot, or 0.
@@ -97,6 +99,10 @@ class Schedule {
   void Serve(uint64_t removals) {
     const auto key = static_cast<uint32_t>(random_.Below(kKeys));
     if (random_.Chance(1, 2)) index_->Maintain(now_);
+    if (random_.Chance(1, 8)) {
+      for (const auto& [written, slot] : answers_) CacheWritten(written, slot);
+      answers_.clear();
+    }
     if (random_.Below(7) < removals) {
       Remove(key);
     } else {
@@ -113,6 +119,17 @@ class Schedule {
     if (!before) return history.versions.pop_back();
     EXPECT_EQ(before->bits(), history.versions[history.completed]);
     history.completed = history.versions.size() - 1;
+    if (random_.Chance(1, 2)) answers_.emplace_back(key, slot);
+  }
+
+  // As the client does that has put the key, once it hears of that; with any hint that was true
+  // once.
+  void CacheWritten(uint32_t key, Slot slot) {
+    std::optional<CachedSlot>& cached = caches_[key];
+    const uint64_t hint = 1 + random_.Below(index_->buckets());
+    cached = WrittenSlot(slot, cached ? &*cached : nullptr, DigestOfKey(key).index,
+                         random_.Chance(1, 2) ? hint : index_->buckets());
+    is_written_[key] = true;
   }
 
   void Remove(uint32_t key) {
@@ -182,7 +199,7 @@ class Schedule {
   void Take(Get& get) {
     if (get.cached) {
       if (!Holds(*get.cached, get.digest.index, get.image)) return BeginWalk(get);
-      ++counts_.held;
+      ++(is_written_[get.key] ? counts_.held_written : counts_.held);
       return Answer(get, get.cached->slot);
     }
     const ChainReader::Step step = get.reader.Take(get.image);
@@ -218,7 +235,10 @@ class Schedule {
     ++(slot ? counts_.found : counts_.absent);
     const uint64_t chain = get.cached ? get.cached->chain : get.reader.chain();
     if (slot && chain != BucketOf(get.digest.index, index_->buckets())) ++counts_.frozen;
-    if (slot) caches_[get.key] = CachedSlot{.slot = slot, .at = get.at, .chain = chain};
+    if (slot) {
+      caches_[get.key] = CachedSlot{.slot = slot, .at = get.at, .chain = chain};
+      is_written_[get.key] = false;
+    }
     Begin(get);
   }
 
@@ -243,6 +263,8 @@ class Schedule {
   std::unique_ptr<HashIndex> index_;
   std::vector<History> histories_;
   std::vector<std::optional<CachedSlot>> caches_;
+  std::vector<std::pair<uint32_t, Slot>> answers_;  // of puts, on their way
+  std::array<bool, kKeys> is_written_ = {};         // the cached slot was
   std::array<Get, kGets> gets_;
   std::vector<uint64_t> restarts_;  // the buckets before the reads of those who began again
 };
@@ -258,8 +280,9 @@ TEST(HashIndexSchedule, AnswersAreLinearizable) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Schedule(seed, counts).Run(250);
   }
-  for (const uint64_t count : {counts.found, counts.absent, counts.frozen, counts.redirects,
-                               counts.restarts, counts.overflow, counts.held, counts.late}) {
+  for (const uint64_t count :
+       {counts.found, counts.absent, counts.frozen, counts.redirects, counts.restarts,
+        counts.overflow, counts.held, counts.held_written, counts.late}) {
     EXPECT_GT(count, 200u);
   }
 }

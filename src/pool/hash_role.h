@@ -24,11 +24,15 @@
 //   one. No clocks are compared, only durations; their rates may differ by one per cent.
 //   A solo hash server has no one who could take over, and has authority until its map changes, or
 //   it makes itself another sorted server (state_transfer.h).
+// Clients. One that is silent for silence_ns_max is forgotten, and its chunks are sealed. A join
+//   whose answer is lost is sent again and not recognized: it makes one more client, which nobody
+//   is. That one has no chunks and no verdicts, takes a place in two maps, and is forgotten as any
+//   other that is silent, so there are at most as many of them as joins in that time.
 // Chunks. chunk_upkeep.h says when one may be written to again.
 // Progress. The hash server waits for the sorted server alone. While that does not answer, nothing
 //   is applied, and after lease_ns there is no authority: no GETs either. That lasts until the map
 //   changes, and it does when the sorted server's session has ended. A turn's work is what its
-//   requests ask for, and at most every 20 ms a look at all chunks and clients.
+//   requests ask for, and at most every 20 ms a look at all clients and empty chunks.
 //
 // Thread safety: one owner.
 #pragma once

@@ -88,13 +88,26 @@ void ItemFinder::RunRound() {
   for (Task& task : tasks_) is_read ? Proceed(task) : TryAgain(task, nullptr);
 }
 
-void ItemFinder::Begin(Task& task) {
+void ItemFinder::FollowTable() {
   if (table_ != session_.table()) {
     table_ = session_.table();
     buckets_ = 1;
     cache_.Clear();
   }
   buckets_ = std::max(buckets_, session_.buckets());
+}
+
+// Without a lease there is no hint, and a guess would be wrong.
+void ItemFinder::Remember(std::string_view key, Slot slot) {
+  FollowTable();
+  const uint64_t index = SipHash(session_.keys().index, key);
+  const CachedSlot* const known = cache_.Find(index);
+  if (known == nullptr && buckets_ == 1) return;
+  cache_.Put(index, WrittenSlot(slot, known, index, buckets_));
+}
+
+void ItemFinder::Begin(Task& task) {
+  FollowTable();
   const CachedSlot* const cached = cache_.Find(task.index);
   ++(cached != nullptr ? session_.statistics().cache_hits : session_.statistics().cache_misses);
   task.item_count = 0;

@@ -63,8 +63,10 @@ class ItemFinder {
   // ended, or the deadline has passed.
   bool ReadItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
                  uint64_t* applied_word);
-  // The client itself has changed the key.
+  // The client itself has changed the key, or may have.
   void Forget(std::string_view key) { cache_.Drop(SipHash(session_.keys().index, key)); }
+  // The client itself has put the key: an item with this slot.
+  void Remember(std::string_view key, Slot slot);
 
  private:
   // The bytes of an item, or at first of its first unit, if its slot does not tell how long it is.
@@ -83,6 +85,8 @@ class ItemFinder {
   // True if only now it is known how long the item is, which is to be read again.
   bool IsToReadWhole(ItemRead& item);
   void RunRound();
+  // Forgets what is of another table than the session's.
+  void FollowTable();
   void Begin(Task& task);
   void Plan(Task& task);
   void Proceed(Task& task);

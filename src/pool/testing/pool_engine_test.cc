@@ -101,7 +101,11 @@ TYPED_TEST(PoolEngineTest, RoundTripsAreThese) {
   EXPECT_EQ(count({.op = Op::kGet, .key = "key"}), Counts(2, 1)) << "with a first lease";
   EXPECT_EQ(count({.op = Op::kGet, .key = "key"}), Counts(1, 0)) << "cached";
   EXPECT_EQ(count({.op = Op::kPut, .key = "key", .value = "other"}), Counts(1, 1));
-  EXPECT_EQ(count({.op = Op::kGet, .key = "key"}), Counts(2, 0));
+  EXPECT_EQ(count({.op = Op::kGet, .key = "key"}), Counts(1, 0)) << "what it has written itself";
+  EXPECT_EQ(count({.op = Op::kPut, .key = "new", .value = "value"}), Counts(1, 1));
+  EXPECT_EQ(count({.op = Op::kGet, .key = "new"}), Counts(1, 0));
+  EXPECT_EQ(count({.op = Op::kDelete, .key = "new"}), Counts(0, 1));
+  EXPECT_EQ(count({.op = Op::kGet, .key = "new"}), Counts(1, 0)) << "its bucket is empty";
   EXPECT_EQ(count({.op = Op::kScan, .flags = Request::kNoUpperBound}), Counts(1, 1));
   this->engine_.reset();
 }

@@ -1,0 +1,68 @@
+// What a hash server ships, and whom it forgets.
+#include "pool/hash_role.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "pool/commit_client_test.h"
+#include "pool/sim_pool_test.h"
+
+namespace skep::pool {
+namespace {
+
+constexpr uint32_t kHash = 5;
+constexpr uint32_t kSorted = 9;
+
+class HashRoleTest : public testing::Test {
+ protected:
+  HashRoleTest() {
+    pool_.each_turn = [this] {
+      client_->Turn();
+      if (other_ != nullptr) other_->Turn();
+    };
+    pool_.Start(kHash);
+    pool_.Start(kSorted);
+  }
+  bool RunUntilDone(uint64_t count) {
+    const uint64_t end = client_->done() + count;
+    return pool_.RunUntil([&] { return client_->done() >= end; });
+  }
+
+  SimPool pool_{1};
+  std::unique_ptr<CommitClient> client_ = std::make_unique<CommitClient>(pool_, 1);
+  std::unique_ptr<CommitClient> other_;
+};
+
+// B1: the sorted server may have a group whose acknowledgement is lost, so what comes meanwhile is
+// none of that group. The connection breaks instead of the acknowledgement; another client joins
+// before it is made again.
+TEST_F(HashRoleTest, AGroupThatWasShippedDoesNotGrow) {
+  ASSERT_TRUE(RunUntilDone(20));
+  for (int i = 0; i < 20; ++i) {
+    MessageCount& messages = pool_.at(kSorted).messages;
+    messages.breaks_after = messages.sent;
+    ASSERT_TRUE(pool_.RunUntil([&] { return messages.breaks_after == UINT64_MAX; }));
+    other_ = std::make_unique<CommitClient>(pool_, 2);
+    other_->Rest(true);
+    ASSERT_TRUE(RunUntilDone(2));
+    ASSERT_TRUE(pool_.RunUntil([&] { return other_->HasJoined(); }));
+  }
+}
+
+// A join that is sent again makes one client more, which nobody is: it is forgotten as one that is
+// silent.
+TEST_F(HashRoleTest, AClientThatNobodyIsIsForgotten) {
+  ASSERT_TRUE(RunUntilDone(20));
+  other_ = std::make_unique<CommitClient>(pool_, 2);
+  other_->Rest(true);
+  ASSERT_TRUE(pool_.RunUntil([&] { return other_->HasJoined(); }));
+  const IndexState& state = *pool_.at(kHash).index->state();
+  EXPECT_EQ(state.sessions().size(), 2u);
+  other_.reset();
+  EXPECT_TRUE(pool_.RunUntil([&] { return state.sessions().size() == 1; }));
+  ASSERT_TRUE(RunUntilDone(20)) << "the other one is known still";
+}
+
+}  // namespace
+}  // namespace skep::pool
