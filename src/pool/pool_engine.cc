@@ -1,5 +1,7 @@
 #include "pool/pool_engine.h"
 
+#include <algorithm>
+
 #include "engine/batch_writer.h"
 #include "pool/batch_worker.h"
 #include "pool/item.h"
@@ -23,6 +25,8 @@ constexpr EngineTraits kTraits = {.name = "pool",
 
 // How long the upkeep of one session may take.
 constexpr uint64_t kKeepAliveNs = 1'000'000;
+// How long those wait who only want to know how the pool is.
+constexpr uint64_t kStatusNs = 1'000'000'000;
 
 void Add(const ClientStatistics& more, ClientStatistics* to) {
   to->rounds += more.rounds;
@@ -123,13 +127,18 @@ bool PoolEngine::Maintain(uint64_t) {
   return false;
 }
 
+std::optional<PoolStatus> PoolEngine::AskForStatus() const {
+  auto worker = TakeWorker();
+  if (!worker) return std::nullopt;
+  (*worker)->session().set_deadline_ns(std::min(DeadlineNs(), clock_.MonotonicNs() + kStatusNs));
+  const auto status = (*worker)->session().AskForStatus();
+  GiveBack(std::move(*worker));
+  return status;
+}
+
 EngineStatistics PoolEngine::Statistics() const {
   EngineStatistics statistics;
-  auto worker = TakeWorker();
-  if (!worker) return statistics;
-  (*worker)->session().set_deadline_ns(DeadlineNs());
-  if (const auto status = (*worker)->session().AskForStatus()) statistics.items = status->items;
-  GiveBack(std::move(*worker));
+  if (const auto status = AskForStatus()) statistics.items = status->items;
   return statistics;
 }
 
@@ -139,6 +148,14 @@ ClientStatistics PoolEngine::statistics() const {
 }
 
 void PoolEngine::Describe(uint64_t, const StatsVisitor& visit) const {
+  const auto status = AskForStatus();
+  visit("pool_serves", status ? 1 : 0);
+  if (status) {
+    visit("pool_items", status->items);
+    visit("pool_chunks", status->chunks);
+    visit("pool_free_chunks", status->free_chunks);
+    visit("pool_clients", status->clients);
+  }
   const ClientStatistics s = statistics();
   visit("pool_rounds", s.rounds);
   visit("pool_calls", s.calls);

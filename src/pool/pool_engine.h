@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,7 @@ class PoolEngine final : public Engine {
   // Now and then asks for a lease in the name of each session that is idle, so that the pool does
   // not forget it.
   bool Maintain(uint64_t now_ms) override;
-  // The hash server's items; 0 if it does not answer.
+  // The hash server's items; 0 if it does not answer within a second.
   EngineStatistics Statistics() const override;
   void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
   const char* Verify() const override { return nullptr; }
@@ -78,6 +79,8 @@ class PoolEngine final : public Engine {
 
  private:
   uint64_t DeadlineNs() const;
+  // Nothing: the hash server does not answer within a second.
+  std::optional<PoolStatus> AskForStatus() const;
   Result<std::unique_ptr<BatchWorker>> TakeWorker() const;
   void GiveBack(std::unique_ptr<BatchWorker> worker) const;
 

@@ -169,16 +169,19 @@ void KeyspaceSection(Server& server, Out out) {
 }
 
 // A line for each number an engine tells of itself: "db0_leaves:12".
-void EngineSection(Server& server, Out out) {
+void DescribeEngines(Server& server, bool are_pools, Out out) {
   const uint64_t now_ms = server.state().time().Now().ms;
   for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
     const Engine* const engine = server.keyspaces().if_used(i);
-    if (engine == nullptr) continue;
+    if (engine == nullptr || (engine->traits().name == "pool") != are_pools) continue;
     engine->Describe(now_ms, [&](std::string_view name, uint64_t value) {
       fmt::format_to(out, "db{}_{}:{}\r\n", i, name, value);
     });
   }
 }
+
+void EngineSection(Server& server, Out out) { DescribeEngines(server, false, out); }
+void PoolSection(Server& server, Out out) { DescribeEngines(server, true, out); }
 
 // How many bytes of the process are on huge pages, as far as the system tells.
 void HugePagesSection(Server&, Out out) {
@@ -206,6 +209,7 @@ constexpr Section kSections[] = {
     {"replication", "Replication", ReplicationSection},
     {"cpu", "CPU", CpuSection},
     {"engine", "Engine", EngineSection},
+    {"pool", "Pool", PoolSection},
     {"keyspace", "Keyspace", KeyspaceSection},
     {"hugepages", "HugePages", HugePagesSection, true},
 };

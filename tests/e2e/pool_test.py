@@ -130,8 +130,10 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(client.call("APPEND", "a", "!"), 3)
         self.assertEqual(client.call("DEL", "a", "c", "d"), 2)
         self.assertEqual(client.call("DBSIZE"), 1)
-        info = client.call("INFO", "engine").decode()
-        self.assertRegex(info, r"db0_pool_rounds:[1-9]")
+        info = client.call("INFO", "pool").decode()
+        self.assertRegex(info, r"(?m)^# Pool\r$")
+        for name in ("rounds", "calls", "reads", "written_bytes", "items", "chunks", "serves"):
+            self.assertRegex(info, rf"db0_pool_{name}:[1-9]")
         self.assertEqual(client.call("SET", "big", b"x" * (1 << 20)), "OK")
         self.assertEqual(client.call("GET", "big"), b"x" * (1 << 20))
         self.assertEqual(client.call("DEL", "big"), 1)
