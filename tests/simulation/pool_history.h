@@ -1,12 +1,9 @@
 // pool_history.h: one small history of a pool, wholly given by its seed: a few clients, a few keys,
 // and what happens to servers, connections and clients meanwhile.
 //
-// The seed draws, among other things:
-//   how long messages take; how often one takes far longer; the times of the pool
-//   cuts of connections; a pause of any server; a client that stops in the midst of an operation
-//   for longer than its lease, or than the pool remembers it
-//   the hash server or the sorted one, killed or only taken for dead; when each of the others
-//   learns of it, the deposed server itself last of all
+// Clients begin when each has a name, a lease and a chunk; then the faults of the plan
+// (pool_plan.h) begin, too. A change of roles is learnt by each process at a time of its own; by a
+// deposed server last of all.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +12,7 @@
 
 #include "pool/testing/sim_pool.h"
 #include "tests/linearizability/history.h"
+#include "tests/simulation/pool_plan.h"
 
 namespace skep::simulation {
 
@@ -34,6 +32,8 @@ struct PoolTally {
 struct PoolVariant {
   // What changes messages; null: nobody. The pool outlives it.
   std::function<std::unique_ptr<rma::SimTamper>(pool::SimPool&)> make_tamper;
+  // Makes what shows the fault more frequent.
+  std::function<void(PoolPlan&)> emphasize;
   // Changes the times of an index server that the seed has drawn.
   std::function<void(uint32_t id, pool::PoolTimes&)> change_times;
 };

@@ -53,18 +53,32 @@ SimPool::~SimPool() = default;
 
 void SimPool::Add(uint32_t number, Server server) {
   Server& added = servers_.emplace(number, std::move(server)).first->second;
+  added.endpoint = fabric_.FindListener(AddressOf(number));
   added.actor =
       simulation_.AddActor(std::to_string(number), [this, &added] { return Turn(added); });
 }
 
 bool SimPool::Turn(Server& server) {
   if (now_ns() < server.paused_until_ns) return false;
+  if (!server.is_busy && !server.endpoint->HasEvents() && now_ns() < server.reminder_ns) {
+    return false;
+  }
   const bool did = server.memory != nullptr ? server.memory->Turn(0) : server.index->Turn(0);
+  server.is_busy = did;
+  Random& random = simulation_.random();
+  if (did && random.Chance(1, options_.stall_one_in)) {
+    Stall(server, now_ns() + random.Below(1 + options_.stall_ns_max));
+  }
   if (now_ns() >= server.reminder_ns) {
     server.reminder_ns = now_ns() + options_.idle_ns;
     simulation_.clock().Remind(server.reminder_ns);
   }
   return did;
+}
+
+void SimPool::Stall(Server& server, uint64_t until_ns) {
+  server.paused_until_ns = std::max(server.paused_until_ns, until_ns);
+  simulation_.clock().Remind(until_ns);
 }
 
 void SimPool::LeaveOut(uint32_t id) {
@@ -88,9 +102,7 @@ void SimPool::Kill(uint32_t id) {
 
 void SimPool::Pause(uint32_t server, uint64_t until_ns) {
   const auto at = servers_.find(server);
-  if (at == servers_.end()) return;
-  at->second.paused_until_ns = until_ns;
-  simulation_.clock().Remind(until_ns);
+  if (at != servers_.end()) Stall(at->second, until_ns);
 }
 
 std::unique_ptr<PoolEngine> SimPool::OpenEngine(const PoolEngineOptions& options,

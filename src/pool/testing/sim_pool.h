@@ -20,6 +20,7 @@
 #include "pool/index_server.h"
 #include "pool/memory_server.h"
 #include "pool/pool_engine.h"
+#include "rma/testing/sim_endpoint.h"
 #include "rma/testing/sim_fabric.h"
 #include "sim/fiber.h"
 #include "sim/simulation.h"
@@ -33,9 +34,12 @@ struct SimPoolOptions {
   uint32_t chunks = 8;  // of each
   // Of the index server of this number.
   std::function<PoolTimes(uint32_t)> times = [](uint32_t) { return PoolTimes(); };
-  uint64_t buckets_max = 1 << 15;
+  uint64_t buckets_max = 1 << 11;
   // How long a server that has nothing to do waits before its next turn.
   uint64_t idle_ns = 5'000'000;
+  // After one of so many turns a server stalls for up to stall_ns_max.
+  uint64_t stall_one_in = 16;
+  uint64_t stall_ns_max = 0;
   std::function<std::unique_ptr<Engine>()> make_tree;
 };
 
@@ -77,6 +81,8 @@ class SimPool {
     std::unique_ptr<IndexServer> index;
     Simulation::ActorId actor = 0;
     uint64_t paused_until_ns = 0;
+    rma::SimEndpoint* endpoint = nullptr;
+    bool is_busy = true;       // its last turn did something
     uint64_t reminder_ns = 0;  // when it has its next turn at the latest
   };
   struct Client {
@@ -89,6 +95,7 @@ class SimPool {
 
   void Add(uint32_t number, Server server);
   bool Turn(Server& server);
+  void Stall(Server& server, uint64_t until_ns);
   bool Step(Client& client);
   void Wait(uint64_t until_ns, const std::function<bool()>& is_ready);
 
