@@ -83,8 +83,13 @@ Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {
   }
   auto endpoint = fabric_.Open({});
   if (!endpoint) return Fail(endpoint.error());
-  if (!(*endpoint)->capabilities().delivery_complete) {
+  const rma::Capabilities& can = (*endpoint)->capabilities();
+  if (!can.delivery_complete) {
     return Fail(Code::kNotSupported, "this fabric does not tell when a write has arrived");
+  }
+  // A GET of a key that another client has written since could find what was there before.
+  if (!can.coherent) {
+    return Fail(Code::kNotSupported, "this fabric may read what memory was before");
   }
   return std::make_unique<BatchWorker>(
       std::make_unique<ClientSession>(std::move(*endpoint), clock_, source_),

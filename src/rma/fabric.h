@@ -16,10 +16,12 @@
 //       (Capabilities::delivery_complete; where that is false the caller must read them back).
 //   F4  kDone of a read without an error: the bytes were in the peer's memory at some instants
 //       between the Post and the Poll that returns kDone. A reader may assume no more, above all
-//       not that they are there now.
+//       not that they are there now. Where Capabilities::coherent is false they may be older than
+//       the Post, too: a reader cannot tell what is new.
 //   F5  A kDone with an error tells nothing: a write may have been done, now or later, in part, or
 //       not. Later ends where Fence says so.
 // Each Post, and each Call, ends in exactly one event, unless its endpoint is destroyed before.
+// The messages of one connection come in the order in which they were sent, each way.
 //
 // Peers. A PeerId stands for one connection, either side's Connect, and is never used again.
 // kJoined comes first: from then on either side may read, write and call the other. When a
@@ -30,7 +32,8 @@
 // Backends. mem (mem_fabric.h): regions are mapped, one-sided operations are copies by the CPU of
 // the caller, messages go over a unix socket. tcp (tcp_fabric.h): everything is messages of many
 // operations, which the target carries out in its Poll. Which one is used is asked for by name;
-// none stands in for another.
+// none stands in for another. Tests have one more, of one thread and from a seed: sim
+// (testing/sim_fabric.h).
 #pragma once
 
 #include <cstddef>

@@ -290,6 +290,20 @@ TEST_P(FabricOperations, RepliesInAnyOrder) {
   EXPECT_EQ(replies.size(), kCalls);
 }
 
+// Goal: calls are seen in the order in which they were made, and replies in that in which they were
+// given.
+TEST_P(FabricOperations, MessagesKeepTheirOrder) {
+  constexpr uint64_t kCalls = 200;
+  for (uint64_t i = 0; i < kCalls; ++i) (*caller_)->Call(peer_, i, std::to_string(i));
+  ASSERT_TRUE(Await([&] { return target_->Count(Kind::kRequest) == kCalls; }));
+  for (uint64_t i = 0; i < kCalls; ++i) EXPECT_EQ(target_->told[i].bytes, std::to_string(i));
+  std::ranges::reverse(target_->told);
+  for (const Told& t : target_->told) (*target_)->Reply(t.peer, t.token, t.bytes);
+  target_->told.clear();
+  ASSERT_TRUE(Await([&] { return caller_->Count(Kind::kReply) == kCalls; }));
+  for (uint64_t i = 0; i < kCalls; ++i) EXPECT_EQ(caller_->told[i].token, kCalls - 1 - i);
+}
+
 // Goal: both sides call each other and post at the same time, and each gets what is its own.
 TEST_P(FabricOperations, BothSidesCall) {
   const auto echo = [](Node* node) {

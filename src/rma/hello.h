@@ -32,6 +32,10 @@ struct RegionExtent {
   Access access = Access::kRead;
 };
 
+//   kInvalidArgument  more than kRegionsMax, one without memory, or one that peers may write and
+//                     this process may not
+Status CheckRegions(std::span<const Region> regions);
+
 // Whether the regions have the bytes, in whole words, and let them be read or written.
 inline bool Allow(std::span<const RegionExtent> regions, const Operation& operation) {
   if (operation.region >= regions.size()) return false;

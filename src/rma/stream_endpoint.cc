@@ -27,19 +27,6 @@ Status ConnectError(const Status& error) {
   }
 }
 
-Status CheckRegions(std::span<const Region> regions) {
-  if (regions.size() > kRegionsMax) {
-    return Status(Code::kInvalidArgument, "too many regions", kRegionsMax);
-  }
-  for (const Region& region : regions) {
-    if (region.memory == nullptr) return Status(Code::kInvalidArgument, "a region has no memory");
-    if (region.access == Access::kReadWrite && !region.memory->is_writable()) {
-      return Status(Code::kInvalidArgument, "a region that peers may write is not writable");
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 StreamEndpoint::StreamEndpoint(const Setup& setup, const EndpointOptions& options)

@@ -24,7 +24,7 @@ Simulation::ActorId Simulation::AddActor(std::string_view name, Step step) {
 
 void Simulation::RemoveActor(ActorId id) {
   for (const auto& actor : actors_) {
-    if (actor->id == id) actor->removed = true;
+    if (actor->id == id) actor->removed = has_removed_ = true;
   }
 }
 
@@ -59,12 +59,14 @@ bool Simulation::RunDueEvent() {
 }
 
 Simulation::Actor* Simulation::ChooseActor() {
-  std::erase_if(actors_, [](const auto& actor) { return actor->removed; });
-  std::vector<Actor*> runnable;
-  for (const auto& actor : actors_) {
-    if (!actor->idle || actor->events_seen != trace_.events()) runnable.push_back(actor.get());
+  if (std::exchange(has_removed_, false)) {
+    std::erase_if(actors_, [](const auto& actor) { return actor->removed; });
   }
-  return runnable.empty() ? nullptr : runnable[choices_.Below(runnable.size())];
+  runnable_.clear();
+  for (const auto& actor : actors_) {
+    if (!actor->idle || actor->events_seen != trace_.events()) runnable_.push_back(actor.get());
+  }
+  return runnable_.empty() ? nullptr : runnable_[choices_.Below(runnable_.size())];
 }
 
 void Simulation::RunStep(Actor& actor) {

@@ -104,6 +104,8 @@ class Simulation {
   SeededRandom random_;
   SeededRandom choices_;
   std::vector<std::unique_ptr<Actor>> actors_;
+  std::vector<Actor*> runnable_;  // scratch
+  bool has_removed_ = false;      // an actor that is still in actors_
   ActorId last_actor_ = 0;
   std::multimap<uint64_t, std::function<void()>> events_;
 };

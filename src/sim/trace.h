@@ -33,6 +33,7 @@ class Trace {
     kFault,
     kCrash,
     kCoordinator,
+    kFabric,
   };
 
   // Notes an event that an actor may be waiting for.

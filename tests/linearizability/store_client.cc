@@ -2,104 +2,12 @@
 
 #include <algorithm>
 
+#include "tests/linearizability/batch_steps.h"
+
 namespace skep::linearizability {
 namespace {
 
 using Reply = KvClient::Reply;
-
-Range RangeOf(const Step& step) {
-  return {.lo = step.key, .hi = step.other, .unbounded = step.unbounded};
-}
-
-// The year 3000: the time of a history is later than any machine's clock.
-constexpr uint64_t kEpochMs = 32'503'680'000'000;
-
-uint64_t MsOf(uint64_t time) { return time == 0 ? 0 : kEpochMs + time; }
-uint64_t TimeOf(uint64_t ms) { return ms == 0 ? 0 : ms - kEpochMs; }
-
-Op OpOf(Action action) {
-  switch (action) {
-    case Action::kPut:
-    case Action::kPutIfDiffers:
-      return Op::kPut;
-    case Action::kInsert:
-      return Op::kInsert;
-    case Action::kUpdate:
-    case Action::kCompareAndSet:
-      return Op::kUpdate;
-    case Action::kDelete:
-    case Action::kCompareAndDelete:
-      return Op::kDelete;
-    case Action::kExpire:
-      return Op::kExpire;
-    case Action::kAddDecimal:
-      return Op::kApply;
-    case Action::kRename:
-      return Op::kMove;
-    case Action::kRequireAbsent:
-      return Op::kRequireAbsent;
-    case Action::kRequirePresent:
-      return Op::kRequirePresent;
-    case Action::kRequireValue:
-      return Op::kRequireValue;
-    default:
-      return Op::kGet;
-  }
-}
-
-// Makes the request compare with a value, or with its digest.
-void AddComparison(const Step& step, Request& request) {
-  const bool is_condition = IsCondition(step.action);
-  const bool differs = step.action == Action::kPutIfDiffers;
-  if (step.by_digest) {
-    request.digest = DigestOf(step.other);
-    if (is_condition)
-      request.op = Op::kRequireDigest;
-    else
-      request.when = differs ? Request::kDigestDiffers : Request::kDigestEquals;
-  } else {
-    request.other = step.other;
-    if (!is_condition) request.when = differs ? Request::kDiffers : Request::kEquals;
-  }
-}
-
-Request PointOf(const Step& step) {
-  Request request{.op = OpOf(step.action), .key = step.key, .value = step.value};
-  if (step.action == Action::kAddDecimal) {
-    request.function = functions::kAddDecimal;
-  } else if (step.action == Action::kRename) {
-    request.other = step.other;
-    if (step.keep_existing) request.flags = Request::kKeepExisting;
-  } else if (IsComparison(step.action)) {
-    AddComparison(step, request);
-  }
-  request.deadline_ms = step.deadline == kKeep ? kKeepDeadline : MsOf(step.deadline);
-  return request;
-}
-
-ScanOptions OptionsOf(const Step& step) {
-  return {.limit = step.limit,
-          .reverse = step.reverse,
-          .keys_only = step.keys_only,
-          .seek_floor = step.floor};
-}
-
-void ReadAnswer(const Batch& batch, uint32_t slot, Step& step) {
-  const Outcome& out = batch.outcome(slot);
-  step.happened = out.verdict == Verdict::kDone;
-  step.number = out.integer;
-  if (step.action == Action::kGet) {
-    step.told = true;
-    step.deadline = TimeOf(out.deadline_ms);
-    if (step.happened) step.found = std::string(out.value);
-  } else if (!step.happened &&
-             (IsComparison(step.action) || step.action == Action::kRequireEmpty)) {
-    step.told = true;
-    if (out.verdict == Verdict::kMismatch) step.found = std::string(out.value);
-  }
-  if (step.action != Action::kScan) return;
-  for (const Item& item : batch.items(slot)) step.items.emplace_back(item.key, item.value);
-}
 
 // Returns whether the slot is why its part was not applied.
 bool Stops(const Batch& batch, uint32_t slot) {
@@ -272,32 +180,14 @@ Reply StoreClient::PerformBatch(Operation& operation) {
 // Returns false if the step is of a watch that does not exist.
 bool StoreClient::Add(Batch& batch, const Step& step) const {
   if (step.begins_part) batch.BeginPart();
-  switch (step.action) {
-    case Action::kScan:
-      batch.Scan(RangeOf(step), OptionsOf(step));
-      return true;
-    case Action::kCount:
-      batch.Count(RangeOf(step));
-      return true;
-    case Action::kDeleteRange:
-      batch.DeleteRange(RangeOf(step), step.limit);
-      return true;
-    case Action::kExpireRange:
-      batch.ExpireRange(RangeOf(step), MsOf(step.deadline), step.limit);
-      return true;
-    case Action::kRequireEmpty:
-      batch.RequireEmpty(RangeOf(step));
-      return true;
-    case Action::kRequireUnchanged: {
-      const auto watch = watches_.find(step.watch);
-      if (watch == watches_.end()) return false;
-      batch.RequireUnchanged(step.key, watch->second);
-      return true;
-    }
-    default:
-      batch.Add(PointOf(step));
-      return true;
+  if (step.action != Action::kRequireUnchanged) {
+    AddStep(step, batch);
+    return true;
   }
+  const auto watch = watches_.find(step.watch);
+  if (watch == watches_.end()) return false;
+  batch.RequireUnchanged(step.key, watch->second);
+  return true;
 }
 
 // Tells the time by upkeep, by a read or by a snapshot, in turn.

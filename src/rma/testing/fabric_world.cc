@@ -10,6 +10,7 @@
 #include "base/temporary_directory_test.h"
 #include "rma/mem_fabric.h"
 #include "rma/tcp_fabric.h"
+#include "rma/testing/sim_fabric.h"
 #include "sim/sim_network.h"
 
 namespace skep::rma {
@@ -61,6 +62,24 @@ class TcpSimWorld final : public FabricWorld {
   TcpFabric fabric_{network_, clock_};
 };
 
+class SimWorld final : public FabricWorld {
+ public:
+  Fabric& fabric() override { return fabric_; }
+  Address NewAddress() override { return fmt::format("sim:{}", ++last_address_); }
+  Address NobodysAddress() override { return "sim:nobody"; }
+  void PassTime() override {
+    if (!clock_.AdvanceToReminder()) clock_.Advance(1'000'000);
+  }
+  std::string Describe() const override { return fmt::format("the fabric's seed: {}", seed_); }
+
+ private:
+  const uint64_t seed_ = std::random_device{}();
+  SimClock clock_;
+  Trace trace_;
+  SimFabric fabric_{seed_, clock_, trace_};
+  int last_address_ = 0;
+};
+
 template <typename World>
 FabricBackend Backend(const char* name) {
   return {.name = name, .make = [] { return std::make_unique<World>(); }};
@@ -73,7 +92,8 @@ std::vector<FabricBackend> SocketBackends() {
 }
 
 std::vector<FabricBackend> AllBackends() {
-  return {Backend<MemWorld>("Mem"), Backend<TcpWorld>("Tcp"), Backend<TcpSimWorld>("TcpSim")};
+  return {Backend<MemWorld>("Mem"), Backend<TcpWorld>("Tcp"), Backend<TcpSimWorld>("TcpSim"),
+          Backend<SimWorld>("Sim")};
 }
 
 }  // namespace skep::rma

@@ -34,7 +34,7 @@ struct FabricBackend {
 
 inline void PrintTo(const FabricBackend& backend, std::ostream* to) { *to << backend.name; }
 
-// All there are: mem, tcp over sockets, tcp over a simulated network.
+// All there are: mem, tcp over sockets, tcp over a simulated network, the simulated fabric.
 std::vector<FabricBackend> AllBackends();
 // Those whose endpoints listen on sockets.
 std::vector<FabricBackend> SocketBackends();

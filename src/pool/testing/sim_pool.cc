@@ -1,0 +1,158 @@
+#include "pool/testing/sim_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace skep::pool {
+namespace {
+
+constexpr std::chrono::hours kForEver(24 * 365);
+
+}  // namespace
+
+SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
+    : options_(options),
+      simulation_(seed, options.simulation),
+      fabric_(simulation_.random().Next(), simulation_.clock(), simulation_.trace(),
+              options.fabric) {
+  fabric_.set_waiter([this](uint64_t until_ns, const std::function<bool()>& is_ready) {
+    Wait(until_ns, is_ready);
+  });
+  simulation_.AddActor("fabric", [this] {
+    const uint64_t before = simulation_.trace().events();
+    fabric_.RunDue();
+    return simulation_.trace().events() != before;
+  });
+  Random& random = simulation_.random();
+  map_ = {.epoch = 1, .hash_server = 1, .sorted_server = 2};
+  map_.keys = {.index = {random.Next(), random.Next()}, .tag = {random.Next(), random.Next()}};
+  for (uint32_t i = 101; i <= 100 + options.memory_servers; ++i) {
+    map_.memory_servers[i] = AddressOf(i);
+    auto server = MemoryServer::Open(fabric_, AddressOf(i), options.chunks);
+    SKEP_CHECK(server.has_value());
+    Add(i, {.memory = std::move(*server)});
+  }
+  for (const uint32_t id : {1u, 2u}) {
+    map_.index_servers[id] = AddressOf(id);
+    auto server = IndexServer::Open(fabric_, simulation_.clock(),
+                                    {.id = id,
+                                     .listen = AddressOf(id),
+                                     .times = options.times(id),
+                                     .buckets_max = options.buckets_max,
+                                     .overflow_max = options.buckets_max,
+                                     .make_tree = options.make_tree});
+    SKEP_CHECK(server.has_value());
+    Add(id, {.index = std::move(*server)});
+  }
+  for (const uint32_t id : {1u, 2u}) Tell(id);
+}
+
+SimPool::~SimPool() = default;
+
+void SimPool::Add(uint32_t number, Server server) {
+  Server& added = servers_.emplace(number, std::move(server)).first->second;
+  added.endpoint = fabric_.FindListener(AddressOf(number));
+  added.actor =
+      simulation_.AddActor(std::to_string(number), [this, &added] { return Turn(added); });
+}
+
+bool SimPool::Turn(Server& server) {
+  if (now_ns() < server.paused_until_ns) return false;
+  if (!server.is_busy && !server.endpoint->HasEvents() && now_ns() < server.reminder_ns) {
+    return false;
+  }
+  const bool did = server.memory != nullptr ? server.memory->Turn(0) : server.index->Turn(0);
+  server.is_busy = did;
+  Random& random = simulation_.random();
+  if (did && random.Chance(1, options_.stall_one_in)) {
+    Stall(server, now_ns() + random.Below(1 + options_.stall_ns_max));
+  }
+  if (now_ns() >= server.reminder_ns) {
+    server.reminder_ns = now_ns() + options_.idle_ns;
+    simulation_.clock().Remind(server.reminder_ns);
+  }
+  return did;
+}
+
+void SimPool::Stall(Server& server, uint64_t until_ns) {
+  server.paused_until_ns = std::max(server.paused_until_ns, until_ns);
+  simulation_.clock().Remind(until_ns);
+}
+
+void SimPool::LeaveOut(uint32_t id) {
+  ++map_.epoch;
+  map_.hash_server = id == 1 ? 2 : 1;
+  map_.sorted_server = 0;
+  map_.index_servers.erase(id);
+}
+
+void SimPool::Tell(uint32_t id) {
+  const auto at = servers_.find(id);
+  if (at != servers_.end()) at->second.index->SetMap(map_);
+}
+
+void SimPool::Kill(uint32_t id) {
+  const auto at = servers_.find(id);
+  SKEP_CHECK(at != servers_.end());
+  simulation_.RemoveActor(at->second.actor);
+  servers_.erase(at);
+}
+
+void SimPool::Pause(uint32_t server, uint64_t until_ns) {
+  const auto at = servers_.find(server);
+  if (at != servers_.end()) Stall(at->second, until_ns);
+}
+
+std::unique_ptr<PoolEngine> SimPool::OpenEngine(const PoolEngineOptions& options,
+                                                MapSource source) {
+  return std::make_unique<PoolEngine>(fabric_, simulation_.clock(), std::move(source), options);
+}
+
+void SimPool::AddClient(std::string_view name, std::function<void()> body,
+                        std::function<uint64_t()> pause_ns) {
+  clients_.push_back(std::make_unique<Client>(
+      Client{.fiber = std::make_unique<Fiber>(std::move(body)), .pause_ns = std::move(pause_ns)}));
+  simulation_.AddActor(name, [this, client = clients_.back().get()] { return Step(*client); });
+}
+
+bool SimPool::Step(Client& client) {
+  if (client.fiber->is_over() || now_ns() < client.not_before_ns) return false;
+  const bool is_ready = client.is_ready != nullptr && (*client.is_ready)();
+  if (!is_ready && now_ns() < client.until_ns) return false;
+  running_ = &client;
+  client.fiber->Resume();
+  running_ = nullptr;
+  return true;
+}
+
+void SimPool::Wait(uint64_t until_ns, const std::function<bool()>& is_ready) {
+  SimClock& clock = simulation_.clock();
+  if (until_ns != UINT64_MAX) clock.Remind(until_ns);
+  if (Fiber::Current() == nullptr) {
+    simulation_.RunUntil([&] { return is_ready() || clock.MonotonicNs() >= until_ns; }, kForEver);
+    return;
+  }
+  Client& client = *running_;
+  client.until_ns = until_ns;
+  client.is_ready = &is_ready;
+  client.not_before_ns = now_ns() + client.pause_ns();
+  clock.Remind(client.not_before_ns);
+  Fiber::Suspend();
+  client.is_ready = nullptr;
+}
+
+void SimPool::Sleep(uint64_t ns) {
+  Wait(now_ns() + ns, [] { return false; });
+}
+
+bool SimPool::Run(std::chrono::nanoseconds limit) {
+  const auto are_over = [this] {
+    return std::ranges::all_of(clients_,
+                               [](const auto& client) { return client->fiber->is_over(); });
+  };
+  return simulation_.RunUntil(are_over, limit) == Simulation::End::kDone;
+}
+
+}  // namespace skep::pool

@@ -1,0 +1,232 @@
+#include "tests/simulation/pool_history.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "keyspace/factory.h"
+#include "tests/linearizability/workload.h"
+#include "tests/simulation/pool_client.h"
+
+namespace skep::simulation {
+namespace {
+
+using linearizability::Action;
+using linearizability::History;
+using linearizability::Mix;
+using linearizability::Operation;
+using linearizability::Step;
+using linearizability::Workload;
+
+constexpr uint32_t kClients = 3;
+constexpr std::chrono::minutes kLimit(10);
+
+std::unique_ptr<Engine> MakeTree() {
+  static MemoryBudget budget;
+  EngineOptions options;
+  options.budget = &budget;
+  return FindEngine("model")->make(options);
+}
+
+PoolPlan PlanOf(Random& random, const PoolVariant& variant) {
+  PoolPlan plan(random);
+  if (variant.emphasize) variant.emphasize(plan);
+  return plan;
+}
+
+pool::SimPoolOptions OptionsOf(const PoolPlan& plan, const PoolVariant& variant) {
+  pool::SimPoolOptions options;
+  options.simulation.step_ns_max = 1 + plan.step_ns / 10;
+  options.fabric = {.step_ns_max = plan.step_ns,
+                    .slow_ns_max = 40 * plan.step_ns,
+                    .slow_one_in = plan.slow_one_in,
+                    .call_ns_max = plan.step_ns / 20,
+                    .notice_ns_max = 20 * plan.step_ns,
+                    .late_ns_max = 4 * plan.times.silence_ns_max};
+  options.chunks = 5;
+  options.stall_one_in = plan.stall_one_in;
+  options.stall_ns_max = 60 * plan.step_ns;
+  options.make_tree = &MakeTree;
+  options.times = [plan, variant](uint32_t id) {
+    pool::PoolTimes times = plan.times;
+    if (variant.change_times) variant.change_times(id, times);
+    return times;
+  };
+  return options;
+}
+
+char NthKey(uint64_t n) { return static_cast<char>('a' + n); }
+
+class Run {
+ public:
+  Run(uint64_t seed, const PoolVariant& variant, PoolTally& tally)
+      : random_(seed),
+        plan_(PlanOf(random_, variant)),
+        tally_(tally),
+        pool_(random_.Next(), OptionsOf(plan_, variant)) {
+    if (variant.make_tamper) tamper_ = variant.make_tamper(pool_);
+    pool_.fabric().set_tamper(tamper_.get());
+  }
+
+  PoolHistory Play() {
+    for (uint32_t i = 0; i < kClients; ++i) AddClient(i);
+    const bool has_ended = pool_.Run(kLimit);
+    for (const auto& engine : engines_) Count(engine->statistics());
+    return {std::move(history_), pool_.simulation().trace_hash(), has_ended};
+  }
+
+ private:
+  void After(uint64_t ns, std::function<void()> event) {
+    pool_.simulation().At(pool_.now_ns() + ns, std::move(event));
+  }
+
+  void AddClient(uint32_t client) {
+    maps_.push_back(pool_.map());
+    engines_.push_back(pool_.OpenEngine({.timeout_ms = 5'000, .cache_entries = 16},
+                                        [this, client] { return maps_[client]; }));
+    pool_.AddClient("client", [this, client] { Operate(client); }, [this] { return PauseNs(); });
+  }
+
+  // The body of a client. Each has a name, a lease and a chunk before all begin at once.
+  void Operate(uint32_t number) {
+    PoolClient client(*engines_[number]);
+    const Mix mix = {.keys = plan_.keys,
+                     .ranges = plan_.ranges,
+                     .batches = 0,
+                     .snapshots = 0,
+                     .transactions = 0,
+                     .ticks = 0};
+    Workload workload(number, random_.Next(), mix, time_,
+                      [&](const auto& operation) { return client.Supports(operation); });
+    const std::string key(1, NthKey(number % plan_.keys));
+    const std::string value = "100" + std::to_string(number);
+    Record(client, {.steps = {{.action = Action::kPut, .key = key, .value = value}}});
+    Record(client, {.steps = {{.action = Action::kGet, .key = key}}});
+    AwaitOthers();
+    for (uint32_t i = 0; i < PoolPlan::kOperations; ++i) {
+      if (plan_.think_ns_max > 0) pool_.Sleep(random_.Below(plan_.think_ns_max));
+      Record(client, Next(workload, number));
+    }
+  }
+
+  // Often a GET after a scan: the two ask different servers.
+  Operation Next(Workload& workload, uint32_t number) {
+    Operation operation = workload.Next();
+    Step& step = operation.steps.front();
+    if (was_scan_[number] && random_.Chance(1, 2)) {
+      step = {.action = Action::kGet, .key = std::string(1, NthKey(random_.Below(plan_.keys)))};
+    }
+    was_scan_[number] = step.action == Action::kScan;
+    operation.client = number;
+    return operation;
+  }
+
+  // A client goes on when the reply of a write was lost, as if it were another one.
+  void Record(PoolClient& client, Operation operation) {
+    using Reply = PoolClient::Reply;
+    ++tally_.operations;
+    operation.call = ++clock_;
+    const Reply reply = client.Perform(operation);
+    if (reply == Reply::kAnswered) operation.returned = ++clock_;
+    tally_.unknown += reply == Reply::kLost ? 1 : 0;
+    tally_.refused += reply == Reply::kRefused ? 1 : 0;
+    if (reply != Reply::kRefused) history_.push_back(std::move(operation));
+  }
+
+  void AwaitOthers() {
+    if (++ready_ == kClients) {
+      PlanCuts();
+      PlanFate();
+      PlanPauses();
+    }
+    while (ready_ < kClients) pool_.Sleep(1 + random_.Below(2 * plan_.step_ns));
+  }
+
+  // By how much a client's Poll returns late.
+  uint64_t PauseNs() {
+    if (!plan_.pauses_clients || !random_.Chance(1, 24)) return random_.Below(plan_.step_ns);
+    ++tally_.long_pauses;
+    const uint64_t lease_ns = 2 * plan_.times.lease_ns;
+    return random_.Below(random_.Chance(1, 4) ? 3 * plan_.times.silence_ns_max : lease_ns);
+  }
+
+  void PlanCuts() {
+    for (uint64_t i = 0; i < plan_.cuts; ++i) {
+      After(random_.Below(plan_.span_ns),
+            [this] { tally_.cuts += pool_.fabric().CutOne() ? 1 : 0; });
+    }
+  }
+
+  void PlanPauses() {
+    if (!plan_.pauses_servers) return;
+    for (const uint32_t server : {1u, 2u, 101u}) {
+      After(random_.Below(plan_.span_ns), [this, server] {
+        pool_.Pause(server, pool_.now_ns() + random_.Below(2 * plan_.times.lease_ns));
+      });
+    }
+  }
+
+  void PlanFate() {
+    if (plan_.fate == PoolPlan::Fate::kNone) return;
+    After(plan_.fate_ns, [this] {
+      const bool is_killed = plan_.fate == PoolPlan::Fate::kKilled;
+      ++(is_killed ? tally_.kills : tally_.deposed);
+      if (is_killed) pool_.Kill(plan_.victim);
+      if (!is_killed && random_.Chance(1, 2)) {
+        pool_.Pause(plan_.victim, pool_.now_ns() + random_.Below(4 * plan_.times.lease_ns));
+      }
+    });
+    After(plan_.fate_ns + random_.Below(1 + plan_.learn_ns_max), [this] { ChangeMap(); });
+  }
+
+  // Everybody learns of it when it comes to them.
+  void ChangeMap() {
+    pool_.LeaveOut(plan_.victim);
+    const auto later = [this](uint64_t ns_max, std::function<void()> event) {
+      After(random_.Below(1 + ns_max), std::move(event));
+    };
+    later(plan_.learn_ns_max, [this] { pool_.Tell(3 - plan_.victim); });
+    later(4 * plan_.times.lease_ns, [this] { pool_.Tell(plan_.victim); });
+    for (uint32_t i = 0; i < kClients; ++i) {
+      later(2 * plan_.times.lease_ns, [this, i] { maps_[i] = pool_.map(); });
+    }
+  }
+
+  void Count(const pool::ClientStatistics& more) {
+    pool::ClientStatistics& to = tally_.clients;
+    to.rounds += more.rounds;
+    to.calls += more.calls;
+    to.joins += more.joins;
+    to.cache_hits += more.cache_hits;
+    to.retries_redirected += more.retries_redirected;
+    to.retries_torn += more.retries_torn;
+    to.retries_late += more.retries_late;
+    to.retries_lost += more.retries_lost;
+    to.retries_contended += more.retries_contended;
+    to.finds += more.finds;
+  }
+
+  SeededRandom random_;
+  const PoolPlan plan_;
+  PoolTally& tally_;
+  pool::SimPool pool_;
+  std::unique_ptr<rma::SimTamper> tamper_;
+  uint32_t ready_ = 0;               // clients that wait for the others, or have begun
+  std::vector<pool::PoolMap> maps_;  // as each client knows it
+  std::vector<std::unique_ptr<pool::PoolEngine>> engines_;
+  std::array<bool, kClients> was_scan_ = {};  // the client's last operation
+  uint64_t clock_ = 0;                        // of the history
+  std::atomic<uint64_t> time_ = 0;
+  History history_;
+};
+
+}  // namespace
+
+PoolHistory RunPoolHistory(uint64_t seed, const PoolVariant& variant, PoolTally& tally) {
+  return Run(seed, variant, tally).Play();
+}
+
+}  // namespace skep::simulation

@@ -1,0 +1,33 @@
+#include "tests/simulation/pool_plan.h"
+
+namespace skep::simulation {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+}  // namespace
+
+PoolPlan::PoolPlan(Random& random) {
+  constexpr uint64_t kSteps[] = {5'000, 50'000, 1'000'000};
+  step_ns = kSteps[random.Below(3)];
+  times = {.read_ns_max = (5 + random.Below(45)) * kMs,
+           .lease_ns = (40 + random.Below(160)) * kMs,
+           .silence_ns_max = (200 + random.Below(800)) * kMs};
+  slow_one_in = uint64_t{4} << random.Below(5);
+  stall_one_in = uint64_t{2} << random.Below(5);
+  if (random.Chance(1, 2)) think_ns_max = random.Chance(1, 2) ? 20 * step_ns : 100 * kMs;
+  span_ns = kOperations * (40 * step_ns + think_ns_max / 2);
+  keys = random.Chance(1, 2) ? 2 : 3 + static_cast<uint32_t>(random.Below(2));
+  ranges = 2 + static_cast<uint32_t>(random.Below(6));
+  if (random.Chance(1, 2)) cuts = 1 + random.Below(6);
+  if (random.Chance(1, 2)) {
+    fate = random.Chance(1, 2) ? Fate::kKilled : Fate::kDeposed;
+    victim = random.Chance(2, 3) ? 1 : 2;
+  }
+  fate_ns = random.Below(span_ns);
+  learn_ns_max = random.Below(2 * times.lease_ns);
+  pauses_clients = random.Chance(1, 2);
+  pauses_servers = random.Chance(1, 3);
+}
+
+}  // namespace skep::simulation

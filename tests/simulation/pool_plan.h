@@ -1,0 +1,39 @@
+// pool_plan.h: what the seed of a pool's history has drawn before it begins (pool_history.h).
+#pragma once
+
+#include <cstdint>
+
+#include "base/random.h"
+#include "pool/index_context.h"
+
+namespace skep::simulation {
+
+struct PoolPlan {
+  static constexpr uint32_t kOperations = 7;  // of each client, after two to begin with
+
+  enum class Fate : uint8_t {
+    kNone,
+    kKilled,
+    kDeposed,  // taken for dead: it goes on, perhaps after a pause, until it is told
+  };
+
+  explicit PoolPlan(Random& random);
+
+  pool::PoolTimes times;
+  uint64_t step_ns = 0;       // how long a message takes, at most, if it is not slow
+  uint64_t slow_one_in = 0;   // messages; a slow one takes up to 40 steps
+  uint64_t stall_one_in = 0;  // turns of a server; a stall takes up to 60 steps
+  uint64_t think_ns_max = 0;  // between a client's operations
+  uint64_t span_ns = 0;       // how long all operations take, about: faults are within it
+  uint32_t keys = 0;
+  uint32_t ranges = 0;  // so many operations on ranges come with 6 points
+  uint64_t cuts = 0;    // of connections
+  Fate fate = Fate::kNone;
+  uint32_t victim = 1;          // the index server that has it
+  uint64_t fate_ns = 0;         // when
+  uint64_t learn_ns_max = 0;    // until the map is another one, and again until each learns of it
+  bool pauses_clients = false;  // for longer than a lease, or until they are forgotten
+  bool pauses_servers = false;  // each once, for up to two leases
+};
+
+}  // namespace skep::simulation

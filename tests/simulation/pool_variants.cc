@@ -1,0 +1,160 @@
+#include "tests/simulation/pool_variants.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pool/fields.h"
+#include "pool/messages.h"
+#include "rma/testing/sim_endpoint.h"
+
+namespace skep::simulation {
+namespace {
+
+using pool::MessageKind;
+using pool::SimPool;
+using rma::SimMessage;
+
+bool IsRequest(const SimMessage& message, MessageKind kind) {
+  return !message.is_reply && !message.bytes.empty() && message.bytes[0] == static_cast<char>(kind);
+}
+
+// The index in the word that the hash server publishes; 0: there is no hash server.
+uint64_t AppliedOf(SimPool& pool) {
+  rma::SimEndpoint* const hash =
+      pool.fabric().FindListener(SimPool::AddressOf(pool.map().hash_server));
+  if (hash == nullptr) return 0;
+  const auto* const word = reinterpret_cast<const std::atomic<uint64_t>*>(hash->RegionBegin(0));
+  return pool::AppliedWord(word->load()).index();
+}
+
+// Says of each scan that it is of another index than that which it has seen.
+class ScanTamper : public rma::SimTamper {
+ public:
+  void OnArrival(SimMessage& message) override {
+    if (IsRequest(message, MessageKind::kScan)) told_[message.call] = Told();
+  }
+  void OnSend(SimMessage& message) override {
+    const auto scan = message.is_reply ? told_.extract(message.call) : decltype(told_)::node_type();
+    if (scan.empty() || message.bytes[0] != static_cast<char>(pool::ReplyCode::kOk)) return;
+    std::string_view fields = std::string_view(message.bytes).substr(1);
+    pool::ScanReply reply;
+    if (!pool::DecodeScanReply(fields, &reply)) return;
+    reply.applied = std::min(reply.applied, scan.mapped());
+    std::string changed(1, message.bytes[0]);
+    pool::EncodeScanReply(reply, changed);
+    message.bytes = std::move(changed);
+  }
+
+ private:
+  // The index for a scan that arrives now.
+  virtual uint64_t Told() = 0;
+
+  std::map<uint64_t, uint64_t> told_;  // by call
+};
+
+class PaperScan final : public ScanTamper {
+ public:
+  explicit PaperScan(SimPool&) {}
+
+ private:
+  uint64_t Told() override { return 0; }
+};
+
+class AppliedAtStart final : public ScanTamper {
+ public:
+  explicit AppliedAtStart(SimPool& pool) : pool_(pool) {}
+
+ private:
+  uint64_t Told() override { return AppliedOf(pool_); }
+
+  SimPool& pool_;
+};
+
+class CommitIndex final : public ScanTamper {
+ public:
+  explicit CommitIndex(SimPool& pool) : pool_(pool) {}
+
+  void OnSend(SimMessage& message) override {
+    if (IsRequest(message, MessageKind::kShip)) shipped_[message.call] = AppliedOf(pool_);
+    ScanTamper::OnSend(message);
+  }
+  void OnArrival(SimMessage& message) override {
+    const auto ship = shipped_.find(message.call);
+    if (!message.is_reply && ship != shipped_.end()) heard_ = ship->second;
+    ScanTamper::OnArrival(message);
+  }
+
+ private:
+  uint64_t Told() override { return heard_; }
+
+  SimPool& pool_;
+  std::map<uint64_t, uint64_t> shipped_;  // the index, by call
+  uint64_t heard_ = 0;
+};
+
+// Numbers all commits of a client in the order in which they arrive.
+class NoDeduplication final : public rma::SimTamper {
+ public:
+  void OnArrival(SimMessage& message) override {
+    if (!IsRequest(message, MessageKind::kCommit)) return;
+    std::string_view fields = std::string_view(message.bytes).substr(1);
+    uint64_t epoch = 0;
+    uint32_t client = 0;
+    if (!TakeVarint(fields, &epoch) || !pool::TakeNumber(fields, &client)) return;
+    std::string changed = message.bytes.substr(0, message.bytes.size() - fields.size());
+    for (pool::LogEntry entry; pool::DecodeEntry(fields, &entry);) {
+      entry.sequence = ++last_[client];
+      pool::EncodeEntry(entry, changed);
+    }
+    message.bytes = std::move(changed);
+  }
+
+ private:
+  std::map<uint32_t, uint64_t> last_;  // by client
+};
+
+template <typename Tamper>
+PoolVariant Scans() {
+  return {.make_tamper = [](SimPool& pool) { return std::make_unique<Tamper>(pool); },
+          .emphasize =
+              [](PoolPlan& plan) {
+                plan.keys = 2;
+                plan.think_ns_max = 0;
+                plan.stall_one_in = 4;
+                plan.fate = PoolPlan::Fate::kNone;
+              }};
+}
+
+PoolVariant NoReadLeases() {
+  return {.emphasize =
+              [](PoolPlan& plan) {
+                plan.fate = PoolPlan::Fate::kDeposed;
+                plan.victim = 1;
+              },
+          // The sorted server waits for as long as if the hash server were like itself.
+          .change_times =
+              [](uint32_t id, pool::PoolTimes& times) {
+                if (id == 1) times.lease_ns *= 100;
+              }};
+}
+
+PoolVariant NoDeduplicationOfCommits() {
+  return {.make_tamper = [](SimPool&) { return std::make_unique<NoDeduplication>(); },
+          .emphasize = [](PoolPlan& plan) { plan.cuts = 6; }};
+}
+
+}  // namespace
+
+std::vector<NamedVariant> FaultyVariants() {
+  return {{"Paper", Scans<PaperScan>()},
+          {"CommitIndex", Scans<CommitIndex>()},
+          {"AppliedAtStart", Scans<AppliedAtStart>()},
+          {"NoReadLeases", NoReadLeases()},
+          {"NoDeduplication", NoDeduplicationOfCommits()}};
+}
+
+}  // namespace skep::simulation
