@@ -56,8 +56,9 @@ PoolMap LocalPool::map() const {
 }
 
 void LocalPool::Spread() {
+  const PoolMap map = map_;
   for (const auto& [id, server] : index_servers_) {
-    server->Do([this](IndexServer& at) { at.SetMap(map_); });
+    server->Do([&](IndexServer& at) { at.SetMap(map); });
   }
 }
 

@@ -86,7 +86,7 @@ class LocalPool {
 
  private:
   void OpenIndexServer(uint32_t id) SKEP_REQUIRES(mutex_);
-  void Spread();
+  void Spread() SKEP_REQUIRES(mutex_);
 
   rma::Fabric& fabric_;
   const LocalPoolOptions options_;
