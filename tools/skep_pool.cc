@@ -36,9 +36,9 @@ void AddServer(CLI::App& app, PoolServerOptions& options) {
       ->capture_default_str();
 }
 
-void AddLook(CLI::App& app, PoolLookOptions& options, uint32_t& timeout_ms) {
+void AddLook(CLI::App& app, PoolLookOptions& options) {
   app.add_flag("--json", options.as_json, "for programs");
-  app.add_option("--timeout", timeout_ms, "milliseconds to wait for an answer")
+  app.add_option("--timeout", options.pool.timeout_ms, "milliseconds to wait for an answer")
       ->check(CLI::Range(1u, 3'600'000u))
       ->capture_default_str();
 }
@@ -68,32 +68,39 @@ int main(int argc, char** argv) {
   pool.name = "skep";
   AddPool(app, pool);
 
-  PoolServerOptions server;
+  // Each command has options of its own: a file may have tables for several.
+  PoolServerOptions memory_server;
   uint64_t bytes = uint64_t{1} << 30;
   CLI::App* const memory = app.add_subcommand("memory", "a server that keeps items");
-  AddServer(*memory, server);
+  AddServer(*memory, memory_server);
   memory->add_option("--bytes", bytes, "of its memory, taken as it is used: 8gb, 512mb")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("1gb");
+  PoolServerOptions index_server;
   CLI::App* const index =
       app.add_subcommand("index", "one of the two index servers, or a spare one");
-  AddServer(*index, server);
+  AddServer(*index, index_server);
 
-  PoolLookOptions look;
   CLI::App* const ctl = app.add_subcommand("ctl", "looks at a pool")->require_subcommand(1);
+  PoolLookOptions status_look;
   CLI::App* const status = ctl->add_subcommand("status", "who is there, and what the pool holds");
-  AddLook(*status, look, pool.timeout_ms);
+  AddLook(*status, status_look);
+  PoolLookOptions verify_look;
   CLI::App* const verify = ctl->add_subcommand(
       "verify", "reads every item, and compares the two indexes; others go on meanwhile");
-  AddLook(*verify, look, pool.timeout_ms);
+  AddLook(*verify, verify_look);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
-  server.pool = pool;
-  look.pool = pool;
-  if (memory->parsed()) return RunMemoryServer(server, bytes);
-  if (index->parsed()) return RunIndexServer(server);
-  return status->parsed() ? PrintPoolStatus(look) : VerifyPool(look);
+  for (PoolOptions* const own :
+       {&memory_server.pool, &index_server.pool, &status_look.pool, &verify_look.pool}) {
+    const uint32_t timeout_ms = own->timeout_ms;
+    *own = pool;
+    own->timeout_ms = timeout_ms;
+  }
+  if (memory->parsed()) return RunMemoryServer(memory_server, bytes);
+  if (index->parsed()) return RunIndexServer(index_server);
+  return status->parsed() ? PrintPoolStatus(status_look) : VerifyPool(verify_look);
 }

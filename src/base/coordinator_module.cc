@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -44,6 +46,18 @@ void* Load(std::string* problem) {
   return nullptr;
 }
 
+// "a,b:1" as "a:2181,b:1".
+std::string WithPorts(std::string_view servers) {
+  std::string all;
+  while (!servers.empty()) {
+    const std::string_view server = servers.substr(0, servers.find(','));
+    servers.remove_prefix(std::min(server.size() + 1, servers.size()));
+    all.append(all.empty() ? "" : ",").append(server);
+    if (server.find(':') == std::string_view::npos) all += ":2181";
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Coordinator>> OpenZooKeeper(const std::string& servers,
@@ -59,10 +73,10 @@ Result<std::unique_ptr<Coordinator>> OpenZooKeeper(const std::string& servers,
   }
   const auto make = reinterpret_cast<ZooKeeperEntry>(dlsym(module, kZooKeeperEntry));
   if (make == nullptr) {
-    if (problem != nullptr) *problem = std::string(kName) + " is none of this version";
+    if (problem != nullptr) *problem = std::string(kName) + " is of another version";
     return Fail(Code::kNotSupported, "the client of ZooKeeper is of another version");
   }
-  return std::unique_ptr<Coordinator>(make(servers.c_str()));
+  return std::unique_ptr<Coordinator>(make(WithPorts(servers).c_str()));
 }
 
 }  // namespace skep

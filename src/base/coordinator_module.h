@@ -13,14 +13,16 @@
 
 namespace skep {
 
-// The service at these servers, "host:port,host:port". Names are resolved, and connections made,
-// when a session is opened. Thread-safe. `problem`, if given, is a line for a person on an error.
+// The service at these servers, "host:port,host:port"; a port that is not given is 2181. Names are
+// resolved, and connections made, when a session is opened. Thread-safe. `problem`, if given, is a
+// line for a person on an error.
 //   kNotSupported  there is no libskep-zookeeper, or a library that it needs is not installed
 Result<std::unique_ptr<Coordinator>> OpenZooKeeper(const std::string& servers,
                                                    std::string* problem = nullptr);
 
-// What the module shows under the name kZooKeeperEntry: makes the coordinator. The caller owns it.
+// What the module shows under the name kZooKeeperEntry, which changes with Coordinator: makes one.
+// The caller owns it.
 using ZooKeeperEntry = Coordinator* (*)(const char* servers);
-inline constexpr const char* kZooKeeperEntry = "SkepMakeZooKeeperCoordinator";
+inline constexpr const char* kZooKeeperEntry = "SkepMakeZooKeeperCoordinator1";
 
 }  // namespace skep

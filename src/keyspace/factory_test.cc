@@ -28,6 +28,7 @@ TEST(Factory, SaysWhatIsWrongWithAnEngine) {
       {"pool,fabric=ether",
        "the option 'fabric=ether' of the engine pool: the fabrics are mem and tcp"},
       {"pool,name=a/b", "the option 'name=a/b' of the engine pool: this is no name of a pool"},
+      {"pool,name=", "the option 'name=' of the engine pool: this is no name of a pool"},
       {"pool,timeout=0", "the option 'timeout=0' of the engine pool: a time-out is milliseconds"},
       {"pool,zk=", "the option 'zk=' of the engine pool: a server of ZooKeeper is host:port"},
       {"hashleaf,key=8,foo=1",

@@ -35,6 +35,10 @@ Status CheckAll(const Options& options, std::string* problem) {
   if (!all && options.engine.find(',') != std::string::npos) return all.error();
   problem->clear();
   if (all) {
+    if (all->info->external && options.keyspaces > 1) {
+      return {Code::kInvalidArgument,
+              "an engine whose data are elsewhere is that of one keyspace, not of all"};
+    }
     counts[all->info] = options.keyspaces;
     if (const Status s = CheckEngine(*all); !s.ok()) return s;
   }

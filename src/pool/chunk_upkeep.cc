@@ -13,10 +13,8 @@ rma::PeerId ChunkUpkeep::MemoryPeer(uint32_t server) {
 }
 
 // Returns its token.
-uint64_t ChunkUpkeep::Call(rma::PeerId peer, MessageKind kind, uint32_t client) {
-  request_.assign(1, static_cast<char>(kind));
-  AppendVarint(request_, client);
-  context_.endpoint.Call(peer, next_token_, request_);
+uint64_t ChunkUpkeep::Call(rma::PeerId peer, std::string_view request) {
+  context_.endpoint.Call(peer, next_token_, request);
   return next_token_++;
 }
 
@@ -28,7 +26,10 @@ void ChunkUpkeep::GreetMemoryServers() {
     const rma::PeerId peer = MemoryPeer(server);
     if (peer == 0) continue;
     entering_servers_.insert(server);
-    greetings_[Call(peer, MessageKind::kHello, 0)] = server;
+    std::string request(1, static_cast<char>(MessageKind::kHello));
+    AppendVarint(request, 0);
+    AppendVarint(request, server);
+    greetings_[Call(peer, request)] = server;
     return;
   }
 }
@@ -95,7 +96,9 @@ void ChunkUpkeep::AskForFence(uint32_t chunk, Recycling& recycling) {
   if (peer == 0) return;
   recycling.is_asked = true;
   const uint32_t client = context_.state.chunks().all()[chunk].client;
-  fences_[Call(peer, MessageKind::kFence, client)] = chunk;
+  std::string request(1, static_cast<char>(MessageKind::kFence));
+  AppendVarint(request, client);
+  fences_[Call(peer, request)] = chunk;
 }
 
 }  // namespace skep::pool

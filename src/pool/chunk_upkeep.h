@@ -54,7 +54,7 @@ class ChunkUpkeep {
   };
 
   rma::PeerId MemoryPeer(uint32_t server);
-  uint64_t Call(rma::PeerId peer, MessageKind kind, uint32_t client);
+  uint64_t Call(rma::PeerId peer, std::string_view request);
   void HandleHello(uint32_t server, std::string_view fields);
   void AskForFence(uint32_t chunk, Recycling& recycling);
 
@@ -66,7 +66,6 @@ class ChunkUpkeep {
   std::set<uint32_t> entering_servers_;
   std::map<uint64_t, uint32_t> fences_;      // the chunk, by token
   std::map<uint32_t, Recycling> recycling_;  // by chunk
-  std::string request_;                      // scratch
 };
 
 }  // namespace skep::pool

@@ -228,6 +228,7 @@ bool ClientSession::Greet(uint32_t server) {
   if (peer == 0 || greeted_.contains(peer)) return peer != 0;
   std::string request(1, static_cast<char>(MessageKind::kHello));
   AppendVarint(request, client_);
+  AppendVarint(request, server);
   ReplyCode code;
   if (Call(peer, request, &code)) {
     greeted_.insert(peer);

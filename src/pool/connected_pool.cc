@@ -18,7 +18,6 @@ namespace {
 constexpr size_t kNameBytesMax = 64;
 // Only watches end with a client's session.
 constexpr uint32_t kSessionMs = 4000;
-constexpr std::string_view kZooKeeperPort = ":2181";
 
 // Declared in the order in which they must outlive each other.
 struct Parts {
@@ -55,7 +54,6 @@ Status ReadOption(std::string_view name, std::string_view value, IndexOptions& i
     if (value.empty()) return {Code::kInvalidArgument, "a server of ZooKeeper is host:port"};
     if (!options.zookeeper.empty()) options.zookeeper += ',';
     options.zookeeper += value;
-    if (value.find(':') == std::string_view::npos) options.zookeeper += kZooKeeperPort;
   } else if (name == "name") {
     options.name = value;
     if (!IsPoolName(value)) return {Code::kInvalidArgument, "this is no name of a pool"};
@@ -89,8 +87,8 @@ std::unique_ptr<rma::Fabric> MakeFabric(std::string_view name) {
 }
 
 bool IsPoolName(std::string_view name) {
-  return name.size() <= kNameBytesMax && name.find('/') == std::string_view::npos &&
-         IsCoordinatorPath("/" + std::string(name));
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         name.find('/') == std::string_view::npos && IsCoordinatorPath("/" + std::string(name));
 }
 
 Status CheckPool(const PoolOptions& options, std::string* problem) {

@@ -13,7 +13,10 @@ namespace skep::pool {
 class Dialer {
  public:
   static constexpr uint64_t kPauseNs = 50'000'000;
-  static constexpr int kConnectMs = 1'000;
+  // To connect may hold the caller up for so long, which is to be far below a lease; after a
+  // failure it is not tried again for ten times as long.
+  static constexpr int kConnectMs = 50;
+  static constexpr uint64_t kFailedPauseNs = uint64_t{10} * kConnectMs * 1'000'000;
 
   explicit Dialer(rma::Endpoint& endpoint) : endpoint_(endpoint) {}
   // Ends all its connections.
@@ -38,8 +41,15 @@ class Dialer {
     if (peer) {
       line.peer = *peer;
       servers_[*peer] = server;
+    } else {
+      line.retry_ns = now_ns + kFailedPauseNs;
     }
     return 0;
+  }
+  // Ends the connection to a server, if there is one.
+  void HangUp(uint32_t server) {
+    const auto at = lines_.find(server);
+    if (at != lines_.end() && at->second.peer != 0) endpoint_.Disconnect(at->second.peer);
   }
   // Takes kJoined and kLeft. Returns the server; 0: it is none of this dialer's connections.
   uint32_t Handle(const rma::Event& event) {

@@ -277,6 +277,11 @@ void HashRole::Enter(const LogEntry& entry) { Enter(OpenGroup(1, 0), entry); }
 
 bool HashRole::Turn() {
   const uint64_t now = context_.now_ns();
+  if (HasAuthority()) {
+    without_authority_ns_ = 0;
+  } else if (without_authority_ns_ == 0) {
+    without_authority_ns_ = now;
+  }
   bool did = false;
   if (is_solo()) {
     for (; !groups_.empty(); did = true) ApplyFront();
@@ -361,6 +366,16 @@ void HashRole::HandlePeer(const rma::Event& event) {
   if (!is_paired()) EndTransfer();
 }
 
+std::optional<PoolRoles> HashRole::wanted_roles() const {
+  if (!IsParted()) return transfer_.wanted();
+  return PoolRoles{.epoch = context_.map.epoch + 1, .hash_server = context_.map.hash_server};
+}
+
+bool HashRole::IsParted() const {
+  return is_paired() && without_authority_ns_ != 0 &&
+         context_.now_ns() > without_authority_ns_ + kPartedLeases * context_.times.lease_ns;
+}
+
 // What was under way is shipped once more.
 void HashRole::ShipAgain() {
   shipments_.clear();
@@ -371,7 +386,11 @@ void HashRole::ShipAgain() {
 bool HashRole::StepTransfer() {
   if (is_solo() && !transfer_.Begin()) return false;
   const rma::PeerId peer = SortedPeer();
-  if (peer == 0) return false;
+  if (peer == 0) {
+    if (!is_solo() || !transfer_.IsOld()) return false;
+    EndTransfer();
+    return true;
+  }
   const bool is_late = !shipments_.empty() &&
                        context_.now_ns() > shipments_.front().sent_ns + context_.times.lease_ns;
   if (!is_late && !transfer_.IsLate()) return transfer_.Step(peer);
@@ -381,8 +400,7 @@ bool HashRole::StepTransfer() {
 
 // T4: this server is solo again, if it does not wait for a map.
 void HashRole::EndTransfer() {
-  const rma::PeerId peer = SortedPeer();
-  if (peer != 0) context_.endpoint.Disconnect(peer);
+  sorted_servers_.HangUp(sorted_server());
   transfer_.End();
   ShipAgain();
   if (is_solo()) authority_until_ns_ = UINT64_MAX;

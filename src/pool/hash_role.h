@@ -29,10 +29,13 @@
 //   is. That one has no chunks and no verdicts, takes a place in two maps, and is forgotten as any
 //   other that is silent, so there are at most as many of them as joins in that time.
 // Chunks. chunk_upkeep.h says when one may be written to again.
-// Progress. The hash server waits for the sorted server alone. While that does not answer, nothing
-//   is applied, and after lease_ns there is no authority: no GETs either. That lasts until the map
-//   changes, and it does when the sorted server's session has ended. A turn's work is what its
-//   requests ask for, and at most every 20 ms a look at all clients and empty chunks.
+// Progress. The hash server waits for the sorted server alone. While that does not answer,
+//   nothing is applied, and after lease_ns there is no authority: no GETs either. That lasts until
+//   the map changes: when the sorted server's session has ended, or, where it lives and the two are
+//   parted, since the hash server wants to be solo after kPartedLeases leases without authority, as
+//   its own turns have seen them. Of that set and one of the sorted server one is done. A turn's
+//   work is what its requests ask for, and at most every 20 ms a look at all clients and empty
+//   chunks.
 //
 // Thread safety: one owner.
 #pragma once
@@ -76,15 +79,19 @@ class HashRole {
   void RefuseWaiting();
 
   // It may answer by itself now.
+  // The sorted server has not acknowledged anything for too long, although its session lives.
+  bool IsParted() const;
   bool HasAuthority() const { return context_.now_ns() < authority_until_ns_; }
   // The roles to be set, in the version that has the present ones; nothing: these.
-  std::optional<PoolRoles> wanted_roles() const { return transfer_.wanted(); }
+  std::optional<PoolRoles> wanted_roles() const;
 
   // Entries that are not applied yet.
   uint64_t pending() const { return next_index_ - 1 - context_.state.applied(); }
 
  private:
   static constexpr size_t kShippedMax = 4;
+  // A hash server without authority for so many leases wants to be solo.
+  static constexpr uint64_t kPartedLeases = 8;
   static constexpr size_t kGroupEntriesMax = 16 * 1024;
   static constexpr size_t kGroupBytesMax = 4 << 20;
   // More are refused while the sorted server does not answer.
@@ -159,6 +166,7 @@ class HashRole {
   std::set<uint32_t> leasing_;  // chunks whose lease is entered and not applied
   uint64_t authority_until_ns_ = 0;
   uint64_t last_sent_ns_ = 0;
+  uint64_t without_authority_ns_ = 0;  // since when, as a turn has seen it; 0: it has authority
   uint64_t next_token_ = 1;
 
   uint64_t epoch_ = 0;  // of the last map

@@ -50,6 +50,27 @@ TEST_F(HashRoleTest, AGroupThatWasShippedDoesNotGrow) {
   }
 }
 
+// Two servers that do not reach each other while both their sessions live: the sorted server is not
+// heard of, and the coordinator has nothing to tell. The hash server goes on alone.
+TEST_F(HashRoleTest, GoesOnAloneWhenTheTwoAreParted) {
+  ASSERT_TRUE(RunUntilDone(20));
+  pool_.at(kSorted).is_paused = true;
+  ASSERT_TRUE(pool_.RunUntil([&] { return pool_.HasRoles(kHash, 0); }));
+  EXPECT_TRUE(pool_.coordinator().Lives(*pool_.at(kSorted).coordinator->last));
+  ASSERT_TRUE(RunUntilDone(20));
+}
+
+// A hash server that was stopped itself has had no authority for long, but knows it only since its
+// own last turn.
+TEST_F(HashRoleTest, StaysPairedAfterAPauseOfItsOwn) {
+  ASSERT_TRUE(RunUntilDone(20));
+  pool_.at(kHash).is_paused = pool_.at(kSorted).is_paused = true;
+  for (int i = 0; i < 1000; ++i) pool_.Turn();
+  pool_.at(kHash).is_paused = pool_.at(kSorted).is_paused = false;
+  ASSERT_TRUE(RunUntilDone(20));
+  EXPECT_TRUE(pool_.HasRoles(kHash, kSorted));
+}
+
 // A join that is sent again makes one client more, which nobody is: it is forgotten as one that is
 // silent.
 TEST_F(HashRoleTest, AClientThatNobodyIsIsForgotten) {

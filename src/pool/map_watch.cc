@@ -19,6 +19,9 @@ MapWatch::~MapWatch() {
     changed_.NotifyAll();
   }
   thread_.join();
+  // It may wake the thread that is gone until it has ended.
+  follower_.reset();
+  session_.reset();
 }
 
 MapWatch::View MapWatch::view() const {
@@ -87,7 +90,6 @@ void MapWatch::Publish() {
   const MutexLock lock(mutex_);
   view_.is_connected = session_->state() == CoordinatorSession::State::kConnected;
   if (!follower_->is_complete() || !follower_->has_keys()) return;
-  view_.live_index_servers = follower_->live_index_servers();
   if (follower_->map() == view_.map) return;
   view_.map = follower_->map();
   changed_.NotifyAll();

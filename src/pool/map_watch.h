@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -24,9 +23,7 @@ class MapWatch {
   static constexpr uint32_t kPauseMs = 100;
 
   struct View {
-    PoolMap map;  // epoch 0: there are no roles yet, or they could not be read yet
-    // The index servers whose sessions are alive, as far as was heard.
-    std::set<uint32_t> live_index_servers;
+    PoolMap map;                // epoch 0: there are no roles yet, or they could not be read yet
     bool is_connected = false;  // to the service
   };
 

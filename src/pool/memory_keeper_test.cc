@@ -77,6 +77,7 @@ TEST_F(MemoryKeeperTest, AServiceMayBeSlowAndLoseAnswers) {
                                .delay_ns_max = 2 * MemoryKeeper::kRetryNs,
                                .losses_ppm = seed % 2 == 0 ? 0u : 200'000u});
     ASSERT_TRUE(RunUntil(true)) << "seed " << seed;
+    coordinator_->set_options({});
     EXPECT_EQ(NodeBytes(), "here") << "seed " << seed;
   }
 }

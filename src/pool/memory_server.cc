@@ -6,13 +6,14 @@
 namespace skep::pool {
 
 Result<std::unique_ptr<MemoryServer>> MemoryServer::Open(rma::Fabric& fabric, const Address& listen,
-                                                         uint32_t chunk_count) {
+                                                         uint32_t id, uint32_t chunk_count) {
   if (chunk_count == 0 || chunk_count > kChunksMax) {
     return Fail(Code::kInvalidArgument, "chunks of a memory server", kChunksMax);
   }
   auto memory = SharedMemory::Create(size_t{chunk_count} * kChunkBytes, SharedPages::kTransparent);
   if (!memory) return Fail(memory.error());
-  auto server = std::unique_ptr<MemoryServer>(new MemoryServer(std::move(*memory), chunk_count));
+  auto server =
+      std::unique_ptr<MemoryServer>(new MemoryServer(std::move(*memory), id, chunk_count));
   auto endpoint =
       fabric.Open({.listen = listen,
                    .regions = {{.memory = &server->memory_, .access = rma::Access::kReadWrite}}});
@@ -33,12 +34,16 @@ bool MemoryServer::Turn(int timeout_ms) {
 void MemoryServer::Answer(const rma::Event& event) {
   std::string_view fields = event.bytes;
   uint32_t client = 0;
+  uint32_t server = id_;
   const auto kind = fields.empty() ? MessageKind() : static_cast<MessageKind>(fields[0]);
   if (!fields.empty()) fields.remove_prefix(1);
-  if ((kind != MessageKind::kHello && kind != MessageKind::kFence) ||
-      !TakeNumber(fields, &client) || !fields.empty()) {
+  const bool is_hello = kind == MessageKind::kHello;
+  if ((!is_hello && kind != MessageKind::kFence) || !TakeNumber(fields, &client) ||
+      (is_hello && !TakeNumber(fields, &server)) || !fields.empty()) {
     reply_.assign(1, static_cast<char>(ReplyCode::kMalformed));
-  } else if (kind == MessageKind::kHello) {
+  } else if (server != id_) {
+    reply_.assign(1, static_cast<char>(ReplyCode::kNotServing));
+  } else if (is_hello) {
     reply_.assign(1, static_cast<char>(Greet(event.peer, client)));
     AppendVarint(reply_, chunk_count_);
   } else {

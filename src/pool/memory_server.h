@@ -21,11 +21,12 @@ namespace skep::pool {
 
 class MemoryServer {
  public:
-  // Reserves the memory, of which only what is written takes any, and listens.
+  // `id` is its number in the pool's map: it answers nobody who takes it for a server that was at
+  // this address before. Reserves the memory, of which only what is written takes any, and listens.
   //   kInvalidArgument  no chunks, or too many; the address
   //   kIo               there is not the memory, or the address is not free
   static Result<std::unique_ptr<MemoryServer>> Open(rma::Fabric& fabric, const Address& listen,
-                                                    uint32_t chunk_count);
+                                                    uint32_t id, uint32_t chunk_count);
 
   // One turn of its loop: waits up to `timeout_ms` for something to do. Returns whether there was.
   bool Turn(int timeout_ms);
@@ -34,14 +35,15 @@ class MemoryServer {
   uint32_t chunk_count() const { return chunk_count_; }
 
  private:
-  MemoryServer(SharedMemory memory, uint32_t chunk_count)
-      : memory_(std::move(memory)), chunk_count_(chunk_count) {}
+  MemoryServer(SharedMemory memory, uint32_t id, uint32_t chunk_count)
+      : memory_(std::move(memory)), id_(id), chunk_count_(chunk_count) {}
   void Answer(const rma::Event& event);
   ReplyCode Greet(rma::PeerId peer, uint32_t client);
   bool Fence(uint32_t client);
   void HandleLeft(rma::PeerId peer);
 
   SharedMemory memory_;
+  const uint32_t id_;
   const uint32_t chunk_count_;
   std::unique_ptr<rma::Endpoint> endpoint_;
   // Connections by which a client's writes may still arrive.

@@ -21,7 +21,8 @@
 //   to an index server without a role
 //     state     epoch, attempt, number, part 1, fields of the part (state_transfer.h)   -> -
 //   to a memory server
-//     hello     client                                -> chunk count
+//     hello     client, the server's number           -> chunk count; kNotServing: it is another
+//               server, at the same address
 //     fence     client                                -> 1: nothing of the client can arrive any
 //               more
 //

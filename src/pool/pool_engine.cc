@@ -20,6 +20,7 @@ constexpr EngineTraits kTraits = {.name = "pool",
                                   .whole_ranges = true,
                                   .whole_batches = false,
                                   .expiry = false,
+                                  .counts_itself = false,
                                   .key_bytes_max = kKeyBytesMax,
                                   .value_bytes_max = kValueBytesMax};
 
@@ -132,12 +133,16 @@ bool PoolEngine::Maintain(uint64_t) {
   return false;
 }
 
+// Whoever asks again at once, as INFO does, does not wait again.
 std::optional<PoolStatus> PoolEngine::AskForStatus() const {
+  const uint64_t now = clock_.MonotonicNs();
+  if (now < no_status_until_ns_.load(std::memory_order_relaxed)) return std::nullopt;
   auto worker = TakeWorker();
   if (!worker) return std::nullopt;
-  (*worker)->session().set_deadline_ns(std::min(DeadlineNs(), clock_.MonotonicNs() + kStatusNs));
+  (*worker)->session().set_deadline_ns(std::min(DeadlineNs(), now + kStatusNs));
   const auto status = (*worker)->session().AskForStatus();
   GiveBack(std::move(*worker));
+  if (!status) no_status_until_ns_.store(clock_.MonotonicNs() + kStatusNs);
   return status;
 }
 

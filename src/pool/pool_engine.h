@@ -30,6 +30,7 @@
 // Thread-safe. Each Execute takes a session that is free, or opens one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -92,6 +93,7 @@ class PoolEngine final : public Engine {
   mutable std::vector<std::unique_ptr<BatchWorker>> idle_ SKEP_GUARDED_BY(mutex_);
   uint64_t keep_alive_ns_ SKEP_GUARDED_BY(mutex_) = 0;  // when the next idle session is looked at
   mutable ClientStatistics total_ SKEP_GUARDED_BY(mutex_);
+  mutable std::atomic<uint64_t> no_status_until_ns_{0};
 };
 
 }  // namespace skep::pool

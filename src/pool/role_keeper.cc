@@ -76,8 +76,7 @@ void RoleKeeper::WantRoles() {
   const bool is_hash = roles.hash_server == options_.id;
   const bool is_sorted = roles.sorted_server == options_.id;
   if (!is_hash && !is_sorted) return;
-  const bool is_solo = is_hash && roles.sorted_server == 0;
-  if (is_solo && wanted_ && wanted_->epoch == roles.epoch + 1) return SetRoles(*wanted_);
+  if (is_hash && wanted_ && wanted_->epoch == roles.epoch + 1) return SetRoles(*wanted_);
   const uint32_t other = is_hash ? roles.sorted_server : roles.hash_server;
   if (other == 0 || live.contains(other)) return;
   SetRoles({.epoch = roles.epoch + 1, .hash_server = options_.id, .sorted_server = 0});

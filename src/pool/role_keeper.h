@@ -6,8 +6,8 @@
 //      {epoch 1, itself hash server, the other sorted server}.
 //   3  This server has a role and the node of the other one is gone: it sets {epoch + 1, itself
 //      hash server, nobody sorted server}, in the version that it has read.
-//   4  This server is solo and wants other roles of the next epoch (Want): it sets them, in the
-//      version that it has read.
+//   4  This server is the hash server and wants other roles of the next epoch (Want): it sets them,
+//      in the version that it has read.
 //   5  It passes every map to the index server, which takes what the map gives it (index_server.h).
 //
 // Safety. All changes of the roles are versioned sets of one node: of two servers that want one,
@@ -61,6 +61,8 @@ class RoleKeeper {
   void Want(const std::optional<PoolRoles>& roles) { wanted_ = roles; }
   // Does what is due. True: the map has changed; map() is to be passed on.
   bool Turn();
+  // Whether the coordinator knows that this server is there, as far as was heard.
+  bool is_registered() const { return registration_ != nullptr && registration_->is_done(); }
   // epoch 0: not known yet.
   const PoolMap& map() const { return map_; }
 

@@ -41,7 +41,7 @@ class SimPool {
   };
 
   explicit SimPool(uint64_t seed) : coordinator_(seed, clock_, trace_), random_(seed) {
-    memory_ = MemoryServer::Open(fabric_, AddressOf(kMemoryServer), 16).value();
+    memory_ = MemoryServer::Open(fabric_, AddressOf(kMemoryServer), kMemoryServer, 16).value();
     session_ = coordinator_.Open({.timeout_ms = 60'000}).value();
   }
 
@@ -98,6 +98,7 @@ class SimPool {
     for (; !retired_.empty(); retired_.pop_back()) Start(retired_.back() + 1000);
     memory_->Turn(0);
     if (map().epoch != 0 && !has_memory_) {
+      session_->Create(1, "/skep/p/memory", "", CoordinatorNode::kPersistent);
       session_->Create(1, "/skep/p/memory/" + std::to_string(kMemoryServer), memory_->address(),
                        CoordinatorNode::kEphemeral);
       has_memory_ = true;

@@ -27,6 +27,7 @@ bool StateTransfer::Begin() {
   const uint32_t newcomer = NextNewcomer();
   if (newcomer == 0) return false;
   last_newcomer_ = newcomer;
+  began_ns_ = context_.now_ns();
   sender_ = std::make_unique<StateSender>(context_, newcomer, ++attempts_);
   return true;
 }

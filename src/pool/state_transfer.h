@@ -70,8 +70,6 @@ class StateTransfer {
   bool Holds() const { return is_wanted_ || (sender_ != nullptr && sender_->IsHolding()); }
   // The newcomer has been sent the whole state, and takes shipments.
   bool TakesLog() const { return sender_ != nullptr && sender_->IsDone(); }
-  // The roles are wanted: there is no going back but by a map.
-  bool IsWanted() const { return is_wanted_; }
   // The roles to be set; nothing: the present ones.
   std::optional<PoolRoles> wanted() const;
 
@@ -82,6 +80,8 @@ class StateTransfer {
   bool Step(rma::PeerId peer) { return sender_->Step(peer); }
   // The newcomer lets a piece wait for too long.
   bool IsLate() const { return sender_->IsLate(); }
+  // The transfer began a lease ago or earlier: whoever has no connection yet will hardly get one.
+  bool IsOld() const { return context_.now_ns() > began_ns_ + context_.times.lease_ns; }
   // These entries were just applied.
   void HandleApplied(const LogBatch& entries) {
     if (sender_ != nullptr) sender_->SendChanges(entries);
@@ -104,6 +104,7 @@ class StateTransfer {
   bool is_wanted_ = false;
   uint64_t attempts_ = 0;
   uint32_t last_newcomer_ = 0;
+  uint64_t began_ns_ = 0;
   uint64_t retry_ns_ = 0;
 };
 

@@ -117,6 +117,12 @@ Plan PlanDbsize(const ServerCall& call, Batch& batch) {
 
 void RunDbsize(const ServerCall& call) {
   Engine& engine = call.engine();
+  if (!engine.traits().counts_itself) {
+    Batch batch;
+    const uint32_t slot = batch.Count(Range::All());
+    call.Execute(batch);
+    return FinishCount(call, batch, slot);
+  }
   const EngineStatistics now = engine.Statistics();
   call.Await(engine, now.version);
   call.reply().Integer(static_cast<int64_t>(now.items));
@@ -153,6 +159,12 @@ void RunFlushDb(const Call& call) {
 
 void RunFlushAll(const ServerCall& call) {
   if (!IsFlush(call.args())) return call.Error(kSyntaxError);
+  Keyspaces& keyspaces = call.state().keyspaces();
+  for (uint32_t i = 0; i < keyspaces.count(); ++i) {
+    const Engine* const engine = keyspaces.if_used(i);
+    if (engine == nullptr || engine->traits().range_writes) continue;
+    return call.Error("ERR the engine of a database has no deletes of ranges: FLUSHDB one by one");
+  }
   Session& session = call.session();
   const uint32_t own = session.keyspace;
   bool refused = false;

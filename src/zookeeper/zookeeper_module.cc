@@ -2,7 +2,7 @@
 #include "base/coordinator_module.h"
 #include "zookeeper/zookeeper_coordinator.h"
 
-extern "C" __attribute__((visibility("default"))) skep::Coordinator* SkepMakeZooKeeperCoordinator(
+extern "C" __attribute__((visibility("default"))) skep::Coordinator* SkepMakeZooKeeperCoordinator1(
     const char* servers) {
   return new skep::ZooKeeperCoordinator(servers);
 }

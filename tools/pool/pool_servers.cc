@@ -5,13 +5,13 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/coordinator_module.h"
+#include "base/network_address.h"
 #include "base/random.h"
 #include "keyspace/factory.h"
 #include "pool/connected_pool.h"
@@ -50,12 +50,10 @@ sigset_t BlockEndSignals() {
   return signals;
 }
 
-// A thread that waits for one of them.
+// A thread that waits for one of them. Whoever serves asks it each turn.
 class EndSignal {
  public:
-  // `wake` is called when one has come.
-  EndSignal(const sigset_t& signals, std::function<void()> wake)
-      : signals_(signals), wake_(std::move(wake)), thread_([this] { Await(); }) {}
+  explicit EndSignal(const sigset_t& signals) : signals_(signals), thread_([this] { Await(); }) {}
   ~EndSignal() {
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
@@ -70,13 +68,28 @@ class EndSignal {
     int signal = 0;
     sigwait(&signals_, &signal);
     has_come_.store(true, std::memory_order_release);
-    wake_();
   }
 
   const sigset_t signals_;
-  const std::function<void()> wake_;
   std::atomic<bool> has_come_{false};
   std::thread thread_;
+};
+
+// Says once that a server waits for ZooKeeper.
+class Patience {
+ public:
+  explicit Patience(const PoolServerOptions& options) : options_(options) {}
+  void Wait() {
+    if (has_said_ || SystemClock().MonotonicMs() < until_ms_) return;
+    has_said_ = true;
+    Say("ZooKeeper does not answer at {}: the server waits for it", options_.pool.zookeeper);
+  }
+
+ private:
+  static constexpr uint64_t kWaitMs = 5000;
+  const PoolServerOptions& options_;
+  const uint64_t until_ms_ = SystemClock().MonotonicMs() + kWaitMs;
+  bool has_said_ = false;
 };
 
 uint32_t NewId() {
@@ -89,9 +102,20 @@ Address AdvertisedAddress(const PoolServerOptions& options, const Address& liste
   return options.advertise.empty() ? listening : options.advertise;
 }
 
-// Others cannot connect to "any address".
-bool IsReachable(const Address& address) {
-  return !address.starts_with("0.0.0.0:") && !address.starts_with("[::]:");
+// Why others cannot connect there; empty: they may.
+std::string WhyUnreachable(const PoolServerOptions& options) {
+  const Address& address = options.advertise.empty() ? options.listen : options.advertise;
+  const auto parsed = ParseAddress(address);
+  if (!options.advertise.empty() && !parsed) {
+    return fmt::format("--advertise {}: {}", address, parsed.error().ToString());
+  }
+  const bool is_path = address.starts_with("unix:");
+  if (!options.advertise.empty() && is_path != (options.pool.fabric == "mem")) {
+    return fmt::format("--advertise {}: the fabric {} has other addresses", address,
+                       options.pool.fabric);
+  }
+  if (!address.starts_with("0.0.0.0:") && !address.starts_with("[::]:")) return {};
+  return fmt::format("others cannot connect to {}: --advertise an address", address);
 }
 
 // What both kinds of servers need. Errors are for a person.
@@ -107,9 +131,7 @@ struct Surroundings {
     auto opened = OpenZooKeeper(options.pool.zookeeper, &problem);
     if (opened) coordinator = std::move(*opened);
     fabric = pool::MakeFabric(options.pool.fabric);
-    if (options.advertise.empty() && !IsReachable(options.listen)) {
-      problem = fmt::format("others cannot connect to {}: --advertise an address", options.listen);
-    }
+    if (problem.empty()) problem = WhyUnreachable(options);
   }
 };
 
@@ -135,13 +157,14 @@ int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
     return Complain(fmt::format("{} bytes: a memory server has {} to {}", bytes, pool::kChunkBytes,
                                 uint64_t{pool::kChunksMax} * pool::kChunkBytes));
   }
+  const uint32_t id = NewId();
   auto server =
-      pool::MemoryServer::Open(*around.fabric, options.listen, static_cast<uint32_t>(chunks));
+      pool::MemoryServer::Open(*around.fabric, options.listen, id, static_cast<uint32_t>(chunks));
   if (!server) return Complain(CannotOpen(options, server.error()));
   const Address address = AdvertisedAddress(options, (*server)->address());
-  const uint32_t id = NewId();
   const auto wake = [&] { (*server)->Wake(); };
-  EndSignal end(signals, wake);
+  const EndSignal end(signals);
+  Patience patience(options);
   pool::MemoryKeeper keeper(*around.coordinator, SystemClock(),
                             {.pool = options.pool.name,
                              .id = id,
@@ -153,6 +176,7 @@ int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
   for (bool was_registered = false; !end.has_come();) {
     (*server)->Turn(kTurnMs);
     keeper.Turn();
+    if (!keeper.is_registered()) patience.Wait();
     if (keeper.is_registered() == was_registered) continue;
     was_registered = keeper.is_registered();
     Say("{}", was_registered ? "registered" : "not registered: the session has ended");
@@ -165,7 +189,7 @@ namespace {
 // One index server from its start until it has lost its role, or the process is to end. Returns the
 // exit status; nothing: another one may begin in its place.
 std::optional<int> ServeIndex(const PoolServerOptions& options, Surroundings& around,
-                              const sigset_t& signals) {
+                              const EndSignal& end) {
   const uint32_t id = NewId();
   auto server = pool::IndexServer::Open(
       *around.fabric, SystemClock(),
@@ -173,7 +197,7 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, Surroundings& ar
   if (!server) return Complain(CannotOpen(options, server.error()));
   const Address address = AdvertisedAddress(options, (*server)->address());
   const auto wake = [&] { (*server)->Wake(); };
-  EndSignal end(signals, wake);
+  Patience patience(options);
   pool::RoleKeeper keeper(*around.coordinator, SystemClock(), SystemRandom(),
                           {.pool = options.pool.name,
                            .id = id,
@@ -184,7 +208,9 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, Surroundings& ar
   for (uint64_t epoch = 0; !end.has_come() && !(*server)->is_retired();) {
     (*server)->Turn(kTurnMs);
     keeper.Want((*server)->wanted_roles());
-    if (!keeper.Turn()) continue;
+    const bool is_new_map = keeper.Turn();
+    if (!keeper.is_registered()) patience.Wait();
+    if (!is_new_map) continue;
     (*server)->SetMap(keeper.map());
     if (keeper.map().epoch == epoch) continue;
     epoch = keeper.map().epoch;
@@ -201,8 +227,9 @@ int RunIndexServer(const PoolServerOptions& options) {
   const sigset_t signals = BlockEndSignals();
   Surroundings around(options);
   if (!around.problem.empty()) return Complain(around.problem);
+  const EndSignal end(signals);
   for (;;) {
-    if (const auto status = ServeIndex(options, around, signals)) return *status;
+    if (const auto status = ServeIndex(options, around, end)) return *status;
   }
 }
 

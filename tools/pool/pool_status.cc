@@ -49,8 +49,6 @@ void AskIndexServers(PoolProbe& probe, Findings& findings) {
   const pool::PoolMap& map = findings.view.map;
   const char request = static_cast<char>(pool::MessageKind::kStatus);
   for (const auto& [id, address] : map.index_servers) {
-    const bool is_live = findings.view.live_index_servers.contains(id);
-    if (!is_live && id != map.hash_server && id != map.sorted_server) continue;
     const auto reply = probe.Ask(address, {&request, 1}, kAskMs);
     findings.rows.push_back({.role = std::string(RoleName(map, id)),
                              .id = id,
@@ -66,13 +64,16 @@ void AskIndexServers(PoolProbe& probe, Findings& findings) {
 }
 
 void AskMemoryServers(PoolProbe& probe, Findings& findings) {
-  std::string request(1, static_cast<char>(pool::MessageKind::kHello));
-  AppendVarint(request, 0);
   for (const auto& [id, address] : findings.view.map.memory_servers) {
+    std::string request(1, static_cast<char>(pool::MessageKind::kHello));
+    AppendVarint(request, 0);
+    AppendVarint(request, id);
     const auto reply = probe.Ask(address, request, kAskMs);
-    Row row = {.role = "memory server", .id = id, .answers = reply.has_value(), .address = address};
-    uint64_t chunks = 0;
+    // Another server at its address is not this one.
     auto fields = FieldsOf(reply);
+    Row row = {
+        .role = "memory server", .id = id, .answers = fields.has_value(), .address = address};
+    uint64_t chunks = 0;
     if (fields && TakeVarint(*fields, &chunks)) row.chunks = chunks;
     findings.rows.push_back(std::move(row));
   }

@@ -24,7 +24,7 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
   Random& random = SystemRandom();
   map.keys = {.index = {random.Next(), random.Next()}, .tag = {random.Next(), random.Next()}};
   for (uint32_t i = 1; i <= options.memory_servers; ++i) {
-    auto server = MemoryServer::Open(fabric, options.address(100 + i), options.chunks);
+    auto server = MemoryServer::Open(fabric, options.address(100 + i), 100 + i, options.chunks);
     SKEP_CHECK(server.has_value());
     map.memory_servers[100 + i] = (*server)->address();
     memory_servers_.push_back(std::make_unique<ServerThread<MemoryServer>>(std::move(*server)));

@@ -14,6 +14,7 @@ namespace {
 template <typename World>
 class MemoryServerTest : public testing::Test {
  protected:
+  static constexpr uint32_t kId = 9;
   static constexpr uint32_t kChunks = 2;
 
   // A connection of its own endpoint.
@@ -44,9 +45,10 @@ class MemoryServerTest : public testing::Test {
     server_->Turn(0);
     return reply;
   }
-  std::string Call(Client& client, MessageKind kind, uint32_t number) {
+  std::string Call(Client& client, MessageKind kind, uint32_t number, uint32_t server = kId) {
     std::string request(1, static_cast<char>(kind));
     AppendVarint(request, number);
+    if (kind == MessageKind::kHello) AppendVarint(request, server);
     client.endpoint->Call(client.peer, 1, request);
     std::string reply;
     while (reply.empty()) reply = Turn(client);
@@ -56,7 +58,7 @@ class MemoryServerTest : public testing::Test {
 
   World world_;
   std::unique_ptr<MemoryServer> server_ =
-      MemoryServer::Open(world_.fabric, world_.AddressOf(1), kChunks).value();
+      MemoryServer::Open(world_.fabric, world_.AddressOf(1), kId, kChunks).value();
 };
 
 using Worlds = testing::Types<MemWorld, TcpWorld>;
@@ -68,6 +70,13 @@ TYPED_TEST(MemoryServerTest, TellsHowManyChunksThereAre) {
   EXPECT_EQ(this->CodeOf(this->Call(client, MessageKind::kHello, 6)), ReplyCode::kMalformed)
       << "a connection is one client's";
   EXPECT_EQ(this->CodeOf(this->Call(client, MessageKind::kScan, 5)), ReplyCode::kMalformed);
+}
+
+// A server that was at this address before is gone, and its chunks with it.
+TYPED_TEST(MemoryServerTest, IsNotTakenForAnotherOne) {
+  auto client = this->Connect();
+  EXPECT_EQ(this->CodeOf(this->Call(client, MessageKind::kHello, 5, 8)), ReplyCode::kNotServing);
+  EXPECT_EQ(this->CodeOf(this->Call(client, MessageKind::kHello, 5)), ReplyCode::kOk);
 }
 
 // H11: a client that is fenced loses its connection, and never gets another one in its name.
