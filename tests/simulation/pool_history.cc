@@ -39,7 +39,8 @@ pool::SimPoolOptions OptionsOf(const PoolPlan& plan, const PoolVariant& variant)
                     .slow_one_in = plan.slow_one_in,
                     .call_ns_max = plan.step_ns / 20,
                     .notice_ns_max = 20 * plan.step_ns,
-                    .late_ns_max = 4 * plan.times.silence_ns_max};
+                    .late_ns_max = 4 * plan.times.silence_ns_max,
+                    .cut_one_in = plan.cut_one_in};
   options.chunks = plan.chunks;
   options.stall_one_in = plan.stall_one_in;
   options.stall_ns_max = 60 * plan.step_ns;

@@ -46,9 +46,14 @@ void PoolPlan::Emphasize(Kind kind) {
     case Kind::kDeposed:
       fate = Fate::kDeposed;
       victim = 1;
+      // Clients are at work before, when and after the other server takes over.
+      think_ns_max = times.lease_ns / 2;
+      span_ns = kOperations * think_ns_max / 2;
+      fate_ns = span_ns / 4;
+      learn_ns_max = times.lease_ns / 4;
       break;
     case Kind::kLostReplies:
-      cuts = 6;
+      cut_one_in = 40;
       break;
     case Kind::kUsedAgain:
       step_ns = std::min<uint64_t>(step_ns, 50'000);
@@ -59,7 +64,7 @@ void PoolPlan::Emphasize(Kind kind) {
       span_ns = kOperations * think_ns_max / 2;
       keys = 2;
       chunks = 4;
-      cuts = 6;
+      cut_one_in = 40;
       fate = Fate::kNone;
       pause_one_in = 4;
       paused_clients = 1;

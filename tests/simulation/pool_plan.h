@@ -36,8 +36,9 @@ struct PoolPlan {
   uint64_t span_ns = 0;       // how long all operations take, about: faults are within it
   uint32_t chunks = 5;
   uint32_t keys = 0;
-  uint32_t ranges = 0;  // so many operations on ranges come with 6 points
-  uint64_t cuts = 0;    // of connections
+  uint32_t ranges = 0;      // so many operations on ranges come with 6 points
+  uint64_t cuts = 0;        // of connections, at any time
+  uint64_t cut_one_in = 0;  // and at one of so many posts and messages; 0: at none
   Fate fate = Fate::kNone;
   uint32_t victim = 1;        // the index server that has it
   uint64_t fate_ns = 0;       // when

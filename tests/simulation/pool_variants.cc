@@ -134,15 +134,6 @@ PoolVariant NoReadLeases() {
 
 }  // namespace
 
-std::vector<NamedVariant> SoundVariants() {
-  using Kind = PoolPlan::Kind;
-  return {{"Any", {.kind = Kind::kAny}},
-          {"Scans", {.kind = Kind::kScans}},
-          {"Deposed", {.kind = Kind::kDeposed}},
-          {"LostReplies", {.kind = Kind::kLostReplies}},
-          {"UsedAgain", {.kind = Kind::kUsedAgain}}};
-}
-
 std::vector<NamedVariant> FaultyVariants() {
   using Kind = PoolPlan::Kind;
   return {{"Paper", With<PaperScan>(Kind::kScans)},

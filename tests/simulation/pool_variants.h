@@ -1,6 +1,6 @@
-// pool_variants.h: kinds of histories of a pool; and its protocol with one of its rules left out,
-// without a switch in the pool's code: by messages that are changed on their way, or by servers
-// that have different times. Histories of each of those must be found not to be linearizable.
+// pool_variants.h: the protocol of a pool with one of its rules left out, without a switch in the
+// pool's code: by messages that are changed on their way, or by servers that have different times.
+// Histories of each must be found not to be linearizable.
 #pragma once
 
 #include <string>
@@ -14,9 +14,6 @@ struct NamedVariant {
   std::string name;
   PoolVariant variant;
 };
-
-// The right protocol, in each kind of history.
-std::vector<NamedVariant> SoundVariants();
 
 //   Paper           a scan waits for nothing (H1): the paper's protocol
 //   CommitIndex     a scan waits for what the sorted server last heard that it was committed: the
