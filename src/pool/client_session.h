@@ -33,9 +33,6 @@ namespace skep::pool {
 // The newest map that the coordinator has told. Called by the session's owner.
 using MapSource = std::function<PoolMap()>;
 
-// What could not be asked before the deadline.
-inline constexpr Status kNoAnswer(Code::kUnavailable, "the pool does not answer");
-
 // For people who watch. Of one session, since its start.
 struct ClientStatistics {
   uint64_t rounds = 0;  // posts that were waited for together

@@ -1,5 +1,5 @@
-// commit_client_test.h: a client of a SimPool that does one operation at a time, knows what each of
-// them must come to, and sends it again until it hears.
+// commit_client_test.h: a client of a CoordinatedPool that does one operation at a time, knows what
+// each of them must come to, and sends it again until it hears.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "base/random.h"
+#include "pool/coordinated_pool_test.h"
 #include "pool/dialer.h"
 #include "pool/fields.h"
 #include "pool/item.h"
-#include "pool/sim_pool_test.h"
 
 namespace skep::pool {
 
 class CommitClient {
  public:
-  CommitClient(SimPool& pool, uint64_t seed)
+  CommitClient(CoordinatedPool& pool, uint64_t seed)
       : pool_(pool),
         random_(seed),
         endpoint_(pool.fabric().Open({}).value()),
@@ -132,7 +132,7 @@ class CommitClient {
     Call(MessageKind::kCommit, fields);
   }
   void Write() {
-    const auto at = pool_.map().memory_servers.find(SimPool::kMemoryServer);
+    const auto at = pool_.map().memory_servers.find(CoordinatedPool::kMemoryServer);
     if (at == pool_.map().memory_servers.end()) return;
     const uint64_t now = pool_.clock().MonotonicNs();
     const rma::PeerId peer = memory_servers_.Find(at->first, at->second, now);
@@ -200,7 +200,7 @@ class CommitClient {
     }
   }
 
-  SimPool& pool_;
+  CoordinatedPool& pool_;
   SeededRandom random_;
   const std::unique_ptr<rma::Endpoint> endpoint_;
   Dialer index_servers_;

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "pool/commit_client_test.h"
-#include "pool/sim_pool_test.h"
+#include "pool/coordinated_pool_test.h"
 
 namespace skep::pool {
 namespace {
@@ -29,7 +29,7 @@ class HashRoleTest : public testing::Test {
     return pool_.RunUntil([&] { return client_->done() >= end; });
   }
 
-  SimPool pool_{1};
+  CoordinatedPool pool_{1};
   std::unique_ptr<CommitClient> client_ = std::make_unique<CommitClient>(pool_, 1);
   std::unique_ptr<CommitClient> other_;
 };

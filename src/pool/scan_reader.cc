@@ -11,6 +11,8 @@ namespace {
 // Items that are read side by side: so many, and about so many units.
 constexpr size_t kItemsInWindow = 1024;
 constexpr uint64_t kUnitsInWindow = (8 << 20) / kUnitBytes;
+// So often the applied word is read without a pause.
+constexpr uint32_t kQuickReads = 64;
 // Of an item that is longer than its slot tells.
 constexpr uint64_t kLongUnits = 4096;
 
@@ -140,10 +142,12 @@ bool ScanReader::AwaitApplied() {
   uint64_t word = 0;
   Round round;
   round.ReadIndex(kHeaderRegion, 0, sizeof(word), &word);
-  while (session_.Run(round)) {
+  for (uint32_t reads = 1; session_.Run(round); ++reads) {
     const Applied applied = IsApplied(word);
     if (applied != Applied::kNotYet) return applied == Applied::kYes;
     if (session_.IsLate() || session_.HasOtherMap()) return false;
+    // It is about to come, or the hash server stands still.
+    if (reads >= kQuickReads) session_.RefreshMap();
   }
   return false;
 }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "pool/commit_client_test.h"
-#include "pool/sim_pool_test.h"
+#include "pool/coordinated_pool_test.h"
 
 namespace skep::pool {
 
@@ -21,7 +21,7 @@ class SoloPoolTest : public testing::Test {
   // A pool whose `solo` server has lost the other one, and has some state.
   void BeginSolo(uint64_t seed, uint32_t solo) {
     client_.reset();
-    pool_ = std::make_unique<SimPool>(seed);
+    pool_ = std::make_unique<CoordinatedPool>(seed);
     client_ = std::make_unique<CommitClient>(*pool_, seed);
     pool_->each_turn = [this] { client_->Turn(); };
     pool_->Start(kFirst);
@@ -89,7 +89,7 @@ class SoloPoolTest : public testing::Test {
     }
   }
 
-  std::unique_ptr<SimPool> pool_;
+  std::unique_ptr<CoordinatedPool> pool_;
   std::unique_ptr<CommitClient> client_;
   uint32_t solo_ = 0;
 };

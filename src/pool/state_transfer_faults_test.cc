@@ -97,7 +97,7 @@ void StateTransferFaultsTest::ExpectAPairThatWorks() {
 
 // A server that is stopped after any of its messages, for longer than its session, comes back late.
 void StateTransferFaultsTest::Stops(uint32_t id, uint64_t k) {
-  SimPool::Server& server = pool_->at(id);
+  CoordinatedPool::Server& server = pool_->at(id);
   server.pauses_after = server.messages.sent + k;
   ASSERT_TRUE(pool_->RunUntil([&] { return server.is_paused; }));
   for (int i = 0; i < 200; ++i) pool_->Turn();

@@ -68,7 +68,7 @@ TEST_F(StateTransferTest, AuthorityEndsWithoutAMap) {
   BeginSolo(1, kFirst);
   const uint64_t epoch = pool_->map().epoch;
   pool_->Start(kNewcomer);
-  SimPool::Server& first = pool_->at(kFirst);
+  CoordinatedPool::Server& first = pool_->at(kFirst);
   ASSERT_TRUE(pool_->RunUntil([&] { return first.index->wanted_roles().has_value(); }));
   first.keeper->Turn();
   first.keeper->Turn();
@@ -105,7 +105,7 @@ TEST_F(StateTransferTest, AuthorityEndsWithoutAMap) {
 TEST_F(StateTransferTest, TheHoldEndsByAMapAlone) {
   BeginSolo(1, kFirst);
   pool_->Start(kNewcomer);
-  SimPool::Server& first = pool_->at(kFirst);
+  CoordinatedPool::Server& first = pool_->at(kFirst);
   ASSERT_TRUE(pool_->RunUntil([&] { return first.index->wanted_roles().has_value(); }));
   first.keeper->Turn();
   // It does not hear what became of that, and the newcomer does not acknowledge any more.
@@ -126,12 +126,13 @@ TEST_F(StateTransferTest, TheHoldEndsByAMapAlone) {
 // Progress: what waits for a newcomer that does not answer any more goes on without it after
 // lease_ns, and no more than kUnackedMax pieces are sent to it.
 TEST_F(StateTransferTest, ANewcomerThatHangsIsLeft) {
-  constexpr auto kLeaseTurns = static_cast<int>(SimPool::kTimes.lease_ns / SimPool::kTurnNs);
+  constexpr auto kLeaseTurns =
+      static_cast<int>(CoordinatedPool::kTimes.lease_ns / CoordinatedPool::kTurnNs);
   for (uint64_t k = 1; k < kMessagesMax && !HasFailure(); ++k) {
     SCOPED_TRACE(k);
     BeginSolo(k, kFirst);
     pool_->Start(kNewcomer);
-    SimPool::Server& newcomer = pool_->at(kNewcomer);
+    CoordinatedPool::Server& newcomer = pool_->at(kNewcomer);
     ASSERT_TRUE(pool_->RunUntil([&] { return newcomer.messages.sent >= k; }));
     if (pool_->at(kFirst).index->wanted_roles() || pool_->map().sorted_server != 0) break;
     newcomer.is_paused = true;

@@ -18,7 +18,7 @@ import unittest
 from pathlib import Path
 
 from resp import Error
-from skep_process import PATIENCE_S, Process, SkepServer, needs
+from skep_process import PATIENCE_S, REPORT, Process, SkepServer, needs
 
 POOL, LIBRARY = "", ""
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,12 +56,13 @@ class Pool:
         return self._start([POOL, *self.options(), kind, "--listen", listen, *options])
 
     def engine(self):
-        return f"pool,zk={self.zk},name=test,fabric={self.fabric}"
+        return f"pool,zk={self.zk},name=test,fabric={self.fabric},timeout=120000"
 
     def ctl(self, command, *options):
         """(exit status, standard output, standard error)."""
-        done = subprocess.run([POOL, *self.options(), "ctl", command, *options], check=False,
-                              capture_output=True, text=True, timeout=PATIENCE_S)
+        timeout = () if "--timeout" in options else ("--timeout", "100000")
+        done = subprocess.run([POOL, *self.options(), "ctl", command, *options, *timeout],
+                              check=False, capture_output=True, text=True, timeout=PATIENCE_S)
         return done.returncode, done.stdout, done.stderr
 
     def status(self):
@@ -74,11 +75,17 @@ class Pool:
         return next(s for s in self.index if re.search(pattern, s.output(), re.MULTILINE))
 
     def close(self):
+        """Ends all; fails if one that was not killed does not end as it should."""
+        bad = []
         for process in reversed(self.processes):
-            if process.popen.poll() is None:
-                process.popen.send_signal(signal.SIGTERM)
-                process.popen.wait(PATIENCE_S)
+            process.signal(signal.SIGTERM)
+            code = process.wait()
+            output = process.output()
+            process.popen.stdout.close()
+            if code not in (0, -signal.SIGKILL) or REPORT.search(output):
+                bad.append(f"exit code {code}:\n{output.decode(errors='replace')}")
         shutil.rmtree(self.folder)
+        assert not bad, "\n".join(bad)
 
 
 def kill(process):
@@ -265,7 +272,15 @@ with skep.connect("pool://{pool.zk}/test", fabric="mem", timeout_ms=60000) as st
         code, text = run("--fabric", "tcp", "memory", "--listen", "0.0.0.0:0")
         self.assertEqual(code, 1)
         self.assertIn("--advertise", text)
+        self.assertIn("others cannot", run("--fabric", "tcp", "memory", "--listen", "127.0.0.1:0",
+                                           "--advertise", "0.0.0.0:7000")[1])
+        self.assertIn("--advertise node7:7101", run("--fabric", "tcp", "memory", "--listen",
+                                                    "127.0.0.1:0", "--advertise", "node7:7101")[1])
         config = os.path.join(folder, "pool.toml")
+        tables = '[index]\nlisten = "of-index"\n[memory]\nlisten = "of-memory"\n'
+        Path(config).write_text(tables)
+        for kind in ("index", "memory"):
+            self.assertIn(f"cannot serve at of-{kind}", run("--config", config, kind)[1])
         for text, expected in (('zk = "127.0.0.1:1"\n[memory]\nlisten = "nonsense"\n', 1),
                                ("zk = \n", 2), ("no-such = 1\n", 2), ("[memory]\nno-such = 1\n", 2)):
             Path(config).write_text(text)

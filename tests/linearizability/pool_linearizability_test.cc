@@ -218,9 +218,9 @@ void PoolHistories::Inflict(PoolFault fault) {
       std::this_thread::sleep_for(milliseconds(Below(1000)));
       return sorted.Signal(SIGCONT);
     case PoolFault::kHiccupHash:
-      return stop(hash, milliseconds(Below(600)));
+      return stop(hash, milliseconds(Below(400)));
     case PoolFault::kHiccupSorted:
-      return stop(sorted, milliseconds(Below(600)));
+      return stop(sorted, milliseconds(Below(400)));
     case PoolFault::kStopMemory:
       return stop(*memory_, milliseconds(Below(300)));
     case PoolFault::kKillZooKeeper:
@@ -241,7 +241,7 @@ void PoolHistories::Mend() {
     return at == std::string::npos ? std::string() : output.substr(output.find(": ", at) + 2);
   };
   for (;;) {
-    for (const auto& server : index_) server->ReadSome(20);
+    for (const auto& server : index_) ASSERT_TRUE(server->ReadSome(20)) << server->output();
     if (role(*index_[1]).starts_with("hash server")) std::swap(index_[0], index_[1]);
     const bool is_whole = role(*index_[0]).starts_with("hash server") &&
                           role(*index_[1]).starts_with("sorted server");
@@ -260,6 +260,7 @@ void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
   shape.clients = 3;
   const uint64_t calls_before = calls_;
   const uint64_t when = 5 + Below(80);
+  const uint64_t seed = rng_();
   PlayedRound played;
   {
     std::atomic<bool> is_over = false;
@@ -267,7 +268,7 @@ void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
       while (calls_ - calls_before < when && !is_over) std::this_thread::yield();
       Inflict(fault);
     });
-    played = PlayRound(rng_(), shape, [&] { return NewClient(); });
+    played = PlayRound(seed, shape, [&] { return NewClient(); });
     is_over = true;
   }
   tally_.Add(played.history);
@@ -275,7 +276,7 @@ void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
       std::ranges::count_if(played.history, [](const Operation& o) { return o.is_pending(); }));
   const CheckResult result = CheckLinearizable(played.history, played.check);
   ASSERT_EQ(result.answer, Answer::kLinearizable) << result.explanation;
-  Mend();
+  ASSERT_NO_FATAL_FAILURE(Mend());
 }
 
 // Goal: what clients of a pool are told is one linearizable history, scans and counts included,

@@ -31,12 +31,6 @@ std::unique_ptr<Engine> MakeTree() {
   return FindEngine("model")->make(options);
 }
 
-PoolPlan PlanOf(Random& random, const PoolVariant& variant) {
-  PoolPlan plan(random);
-  if (variant.emphasize) variant.emphasize(plan);
-  return plan;
-}
-
 pool::SimPoolOptions OptionsOf(const PoolPlan& plan, const PoolVariant& variant) {
   pool::SimPoolOptions options;
   options.simulation.step_ns_max = 1 + plan.step_ns / 10;
@@ -45,8 +39,9 @@ pool::SimPoolOptions OptionsOf(const PoolPlan& plan, const PoolVariant& variant)
                     .slow_one_in = plan.slow_one_in,
                     .call_ns_max = plan.step_ns / 20,
                     .notice_ns_max = 20 * plan.step_ns,
-                    .late_ns_max = 4 * plan.times.silence_ns_max};
-  options.chunks = 5;
+                    .late_ns_max = 4 * plan.times.silence_ns_max,
+                    .cut_one_in = plan.cut_one_in};
+  options.chunks = plan.chunks;
   options.stall_one_in = plan.stall_one_in;
   options.stall_ns_max = 60 * plan.step_ns;
   options.make_tree = &MakeTree;
@@ -64,7 +59,7 @@ class Run {
  public:
   Run(uint64_t seed, const PoolVariant& variant, PoolTally& tally)
       : random_(seed),
-        plan_(PlanOf(random_, variant)),
+        plan_(variant.kind, random_),
         tally_(tally),
         pool_(random_.Next(), OptionsOf(plan_, variant)) {
     if (variant.make_tamper) tamper_ = variant.make_tamper(pool_);
@@ -75,7 +70,7 @@ class Run {
     for (uint32_t i = 0; i < kClients; ++i) AddClient(i);
     const bool has_ended = pool_.Run(kLimit);
     for (const auto& engine : engines_) Count(engine->statistics());
-    return {std::move(history_), pool_.simulation().trace_hash(), has_ended};
+    return {std::move(history_), pool_.simulation().trace_hash(), has_ended && has_answered_};
   }
 
  private:
@@ -85,9 +80,10 @@ class Run {
 
   void AddClient(uint32_t client) {
     maps_.push_back(pool_.map());
-    engines_.push_back(pool_.OpenEngine({.timeout_ms = 5'000, .cache_entries = 16},
+    engines_.push_back(pool_.OpenEngine({.timeout_ms = 10'000, .cache_entries = 16},
                                         [this, client] { return maps_[client]; }));
-    pool_.AddClient("client", [this, client] { Operate(client); }, [this] { return PauseNs(); });
+    pool_.AddClient(
+        "client", [this, client] { Operate(client); }, [this, client] { return PauseNs(client); });
   }
 
   // The body of a client. Each has a name, a lease and a chunk before all begin at once.
@@ -105,11 +101,16 @@ class Run {
     const std::string value = "100" + std::to_string(number);
     Record(client, {.steps = {{.action = Action::kPut, .key = key, .value = value}}});
     Record(client, {.steps = {{.action = Action::kGet, .key = key}}});
-    AwaitOthers();
+    if (++ready_ == kClients) PlanFaults();
+    AwaitOthers(kClients);
     for (uint32_t i = 0; i < PoolPlan::kOperations; ++i) {
       if (plan_.think_ns_max > 0) pool_.Sleep(random_.Below(plan_.think_ns_max));
       Record(client, Next(workload, number));
     }
+    ++ready_;
+    if (number != 0) return;
+    AwaitOthers(2 * kClients);
+    ReadAll(client);
   }
 
   // Often a GET after a scan: the two ask different servers.
@@ -136,18 +137,33 @@ class Run {
     if (reply != Reply::kRefused) history_.push_back(std::move(operation));
   }
 
-  void AwaitOthers() {
-    if (++ready_ == kClients) {
-      PlanCuts();
-      PlanFate();
-      PlanPauses();
+  void AwaitOthers(uint32_t ready) {
+    if (ready_ < ready) pool_.Await([this, ready] { return ready_ >= ready; });
+  }
+
+  // Reads what is left in the end, when faults are over.
+  void ReadAll(PoolClient& client) {
+    const uint64_t refused = tally_.refused;
+    for (uint32_t i = 0; i < plan_.keys; ++i) {
+      Record(client, {.steps = {{.action = Action::kGet, .key = std::string(1, NthKey(i))}}});
     }
-    while (ready_ < kClients) pool_.Sleep(1 + random_.Below(2 * plan_.step_ns));
+    Record(client, {.steps = {{.action = Action::kScan, .unbounded = true}}});
+    has_answered_ = tally_.refused == refused;
+  }
+
+  void PlanFaults() {
+    PlanCuts();
+    PlanFate();
+    PlanPauses();
   }
 
   // By how much a client's Poll returns late.
-  uint64_t PauseNs() {
-    if (!plan_.pauses_clients || !random_.Chance(1, 24)) return random_.Below(plan_.step_ns);
+  uint64_t PauseNs(uint32_t client) {
+    const bool is_over = ready_ == 2 * kClients;
+    const bool may_pause = plan_.pause_one_in > 0 && client < plan_.paused_clients && !is_over;
+    if (!may_pause || !random_.Chance(1, plan_.pause_one_in)) {
+      return random_.Below(plan_.step_ns);
+    }
     ++tally_.long_pauses;
     const uint64_t lease_ns = 2 * plan_.times.lease_ns;
     return random_.Below(random_.Chance(1, 4) ? 3 * plan_.times.silence_ns_max : lease_ns);
@@ -214,7 +230,9 @@ class Run {
   PoolTally& tally_;
   pool::SimPool pool_;
   std::unique_ptr<rma::SimTamper> tamper_;
-  uint32_t ready_ = 0;               // clients that wait for the others, or have begun
+  // Clients that wait for the others, or have begun; and again those that have done all.
+  uint32_t ready_ = 0;
+  bool has_answered_ = false;
   std::vector<pool::PoolMap> maps_;  // as each client knows it
   std::vector<std::unique_ptr<pool::PoolEngine>> engines_;
   std::array<bool, kClients> was_scan_ = {};  // the client's last operation

@@ -30,10 +30,9 @@ struct PoolTally {
 
 // How a history differs from one of the right protocol.
 struct PoolVariant {
+  PoolPlan::Kind kind = PoolPlan::Kind::kAny;
   // What changes messages; null: nobody. The pool outlives it.
   std::function<std::unique_ptr<rma::SimTamper>(pool::SimPool&)> make_tamper;
-  // Makes what shows the fault more frequent.
-  std::function<void(PoolPlan&)> emphasize;
   // Changes the times of an index server that the seed has drawn.
   std::function<void(uint32_t id, pool::PoolTimes&)> change_times;
 };
@@ -41,7 +40,9 @@ struct PoolVariant {
 struct PoolHistory {
   linearizability::History operations;
   uint64_t trace_hash = 0;
-  bool has_ended = false;  // all clients have, in time
+  // All clients have ended in time, and then the pool has answered reads of everything, which are
+  // in the history, too.
+  bool has_ended = false;
 };
 
 PoolHistory RunPoolHistory(uint64_t seed, const PoolVariant& variant, PoolTally& tally);

@@ -1,5 +1,7 @@
 #include "tests/simulation/pool_plan.h"
 
+#include <algorithm>
+
 namespace skep::simulation {
 namespace {
 
@@ -7,7 +9,7 @@ constexpr uint64_t kMs = 1'000'000;
 
 }  // namespace
 
-PoolPlan::PoolPlan(Random& random) {
+PoolPlan::PoolPlan(Kind kind, Random& random) {
   constexpr uint64_t kSteps[] = {5'000, 50'000, 1'000'000};
   step_ns = kSteps[random.Below(3)];
   times = {.read_ns_max = (5 + random.Below(45)) * kMs,
@@ -26,8 +28,49 @@ PoolPlan::PoolPlan(Random& random) {
   }
   fate_ns = random.Below(span_ns);
   learn_ns_max = random.Below(2 * times.lease_ns);
-  pauses_clients = random.Chance(1, 2);
+  if (random.Chance(1, 2)) pause_one_in = 24;
   pauses_servers = random.Chance(1, 3);
+  Emphasize(kind);
+}
+
+void PoolPlan::Emphasize(Kind kind) {
+  switch (kind) {
+    case Kind::kAny:
+      break;
+    case Kind::kScans:
+      keys = 2;
+      think_ns_max = 0;
+      stall_one_in = 4;
+      fate = Fate::kNone;
+      break;
+    case Kind::kDeposed:
+      fate = Fate::kDeposed;
+      victim = 1;
+      // Clients are at work before, when and after the other server takes over.
+      think_ns_max = times.lease_ns / 2;
+      span_ns = kOperations * think_ns_max / 2;
+      fate_ns = span_ns / 4;
+      learn_ns_max = times.lease_ns / 4;
+      break;
+    case Kind::kLostReplies:
+      cut_one_in = 40;
+      break;
+    case Kind::kUsedAgain:
+      step_ns = std::min<uint64_t>(step_ns, 50'000);
+      times.read_ns_max = 5 * kMs;
+      times.lease_ns *= 5;
+      times.silence_ns_max = times.lease_ns / 16;
+      think_ns_max = times.lease_ns / 8;
+      span_ns = kOperations * think_ns_max / 2;
+      keys = 2;
+      chunks = 4;
+      cut_one_in = 40;
+      fate = Fate::kNone;
+      pause_one_in = 4;
+      paused_clients = 1;
+      pauses_servers = false;
+      break;
+  }
 }
 
 }  // namespace skep::simulation

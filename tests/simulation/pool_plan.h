@@ -17,7 +17,16 @@ struct PoolPlan {
     kDeposed,  // taken for dead: it goes on, perhaps after a pause, until it is told
   };
 
-  explicit PoolPlan(Random& random);
+  // What is more frequent than in any history.
+  enum class Kind : uint8_t {
+    kAny,
+    kScans,        // scans of two keys while servers stall
+    kDeposed,      // of the hash server
+    kLostReplies,  // cuts of connections
+    kUsedAgain,    // few chunks, clients that are forgotten, one that pauses in its reads
+  };
+
+  PoolPlan(Kind kind, Random& random);
 
   pool::PoolTimes times;
   uint64_t step_ns = 0;       // how long a message takes, at most, if it is not slow
@@ -25,15 +34,23 @@ struct PoolPlan {
   uint64_t stall_one_in = 0;  // turns of a server; a stall takes up to 60 steps
   uint64_t think_ns_max = 0;  // between a client's operations
   uint64_t span_ns = 0;       // how long all operations take, about: faults are within it
+  uint32_t chunks = 5;
   uint32_t keys = 0;
-  uint32_t ranges = 0;  // so many operations on ranges come with 6 points
-  uint64_t cuts = 0;    // of connections
+  uint32_t ranges = 0;      // so many operations on ranges come with 6 points
+  uint64_t cuts = 0;        // of connections, at any time
+  uint64_t cut_one_in = 0;  // and at one of so many posts and messages; 0: at none
   Fate fate = Fate::kNone;
-  uint32_t victim = 1;          // the index server that has it
-  uint64_t fate_ns = 0;         // when
-  uint64_t learn_ns_max = 0;    // until the map is another one, and again until each learns of it
-  bool pauses_clients = false;  // for longer than a lease, or until they are forgotten
-  bool pauses_servers = false;  // each once, for up to two leases
+  uint32_t victim = 1;        // the index server that has it
+  uint64_t fate_ns = 0;       // when
+  uint64_t learn_ns_max = 0;  // until the map is another one, and again until each learns of it
+  // One of so many waits of a client takes longer than a lease, or than the pool remembers it. 0:
+  // none does.
+  uint64_t pause_one_in = 0;
+  uint32_t paused_clients = UINT32_MAX;  // so many clients, the first ones, pause at all
+  bool pauses_servers = false;           // each once, for up to two leases
+
+ private:
+  void Emphasize(Kind kind);
 };
 
 }  // namespace skep::simulation

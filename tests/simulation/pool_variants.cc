@@ -99,6 +99,8 @@ class CommitIndex final : public ScanTamper {
 // Numbers all commits of a client in the order in which they arrive.
 class NoDeduplication final : public rma::SimTamper {
  public:
+  explicit NoDeduplication(SimPool&) {}
+
   void OnArrival(SimMessage& message) override {
     if (!IsRequest(message, MessageKind::kCommit)) return;
     std::string_view fields = std::string_view(message.bytes).substr(1);
@@ -118,43 +120,27 @@ class NoDeduplication final : public rma::SimTamper {
 };
 
 template <typename Tamper>
-PoolVariant Scans() {
-  return {.make_tamper = [](SimPool& pool) { return std::make_unique<Tamper>(pool); },
-          .emphasize =
-              [](PoolPlan& plan) {
-                plan.keys = 2;
-                plan.think_ns_max = 0;
-                plan.stall_one_in = 4;
-                plan.fate = PoolPlan::Fate::kNone;
-              }};
+PoolVariant With(PoolPlan::Kind kind) {
+  return {.kind = kind,
+          .make_tamper = [](SimPool& pool) { return std::make_unique<Tamper>(pool); }};
 }
 
+// The sorted server waits for as long as if the hash server were like itself.
 PoolVariant NoReadLeases() {
-  return {.emphasize =
-              [](PoolPlan& plan) {
-                plan.fate = PoolPlan::Fate::kDeposed;
-                plan.victim = 1;
-              },
-          // The sorted server waits for as long as if the hash server were like itself.
-          .change_times =
-              [](uint32_t id, pool::PoolTimes& times) {
-                if (id == 1) times.lease_ns *= 100;
-              }};
-}
-
-PoolVariant NoDeduplicationOfCommits() {
-  return {.make_tamper = [](SimPool&) { return std::make_unique<NoDeduplication>(); },
-          .emphasize = [](PoolPlan& plan) { plan.cuts = 6; }};
+  return {.kind = PoolPlan::Kind::kDeposed, .change_times = [](uint32_t id, auto& times) {
+            if (id == 1) times.lease_ns *= 100;
+          }};
 }
 
 }  // namespace
 
 std::vector<NamedVariant> FaultyVariants() {
-  return {{"Paper", Scans<PaperScan>()},
-          {"CommitIndex", Scans<CommitIndex>()},
-          {"AppliedAtStart", Scans<AppliedAtStart>()},
+  using Kind = PoolPlan::Kind;
+  return {{"Paper", With<PaperScan>(Kind::kScans)},
+          {"CommitIndex", With<CommitIndex>(Kind::kScans)},
+          {"AppliedAtStart", With<AppliedAtStart>(Kind::kScans)},
           {"NoReadLeases", NoReadLeases()},
-          {"NoDeduplication", NoDeduplicationOfCommits()}};
+          {"NoDeduplication", With<NoDeduplication>(Kind::kLostReplies)}};
 }
 
 }  // namespace skep::simulation

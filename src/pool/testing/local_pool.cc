@@ -7,16 +7,12 @@
 #include "keyspace/factory.h"
 
 namespace skep::pool {
-namespace {
-
-std::unique_ptr<Engine> MakeTree() {
+std::unique_ptr<Engine> MakePoolTree() {
   static MemoryBudget budget;
   EngineOptions options;
   options.budget = &budget;
   return FindEngine("btree")->make(options);
 }
-
-}  // namespace
 
 LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
     : fabric_(fabric), options_(options) {
@@ -44,7 +40,7 @@ void LocalPool::OpenIndexServer(uint32_t id) {
                                    .times = options_.times,
                                    .buckets_max = 1 << 20,
                                    .overflow_max = 1 << 20,
-                                   .make_tree = &MakeTree});
+                                   .make_tree = &MakePoolTree});
   SKEP_CHECK(server.has_value());
   map_.index_servers[id] = (*server)->address();
   index_servers_[id] = std::make_unique<ServerThread<IndexServer>>(std::move(*server));

@@ -19,6 +19,9 @@
 
 namespace skep::pool {
 
+// The ordered engine of an index server.
+std::unique_ptr<Engine> MakePoolTree();
+
 struct LocalPoolOptions {
   uint32_t memory_servers = 1;
   uint32_t chunks = 64;  // of each

@@ -72,6 +72,8 @@ class SimPool {
                  std::function<uint64_t()> pause_ns);
   // Of a client: returns after so long.
   void Sleep(uint64_t ns);
+  // Of a client: returns when the condition holds.
+  void Await(const std::function<bool()>& condition) { Wait(UINT64_MAX, condition); }
   // Runs until all clients have ended. False: they have not by then.
   bool Run(std::chrono::nanoseconds limit);
 

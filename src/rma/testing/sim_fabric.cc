@@ -104,10 +104,18 @@ bool SimFabric::CutOne() {
     if (is_joined) joined.push_back(link);
   }
   if (joined.empty()) return false;
-  const Link& cut = joined[random_.Below(joined.size())];
-  cut->is_cut = true;
-  for (const int side : {0, 1}) EndLater(cut, side, NoticeNs(), kClosed);
+  Cut(joined[random_.Below(joined.size())]);
   return true;
+}
+
+void SimFabric::Cut(const Link& link) {
+  link->is_cut = true;
+  for (const int side : {0, 1}) EndLater(link, side, NoticeNs(), kClosed);
+}
+
+void SimFabric::CutAtTimes(const Link& link) {
+  if (options_.cut_one_in == 0 || !link->IsSound()) return;
+  if (random_.Chance(1, options_.cut_one_in)) Cut(link);
 }
 
 void SimFabric::Send(const Link& link, int to, SimMessage message, Status status) {
@@ -123,6 +131,7 @@ void SimFabric::Send(const Link& link, int to, SimMessage message, Status status
   Schedule(side.last_arrival_ns, [this, link, to, message = std::move(message), status]() mutable {
     Arrive(link, to, message, status);
   });
+  CutAtTimes(link);
 }
 
 void SimFabric::Arrive(const Link& link, int to, SimMessage& message, Status status) {
@@ -195,6 +204,7 @@ void SimFabric::Begin(const Link& link, int from, const std::shared_ptr<SimPost>
     Schedule(begin_ns + DelayNs(),
              [this, link, from, post, group] { RunGroup(link, from, post, group); });
   }
+  CutAtTimes(link);
 }
 
 void SimFabric::RunGroup(const Link& link, int from, const std::shared_ptr<SimPost>& post,

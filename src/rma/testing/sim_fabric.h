@@ -59,6 +59,8 @@ struct SimFabricOptions {
   // How much later than a message a cut, or the end of a process, may be noticed.
   uint64_t notice_ns_max = 1'000'000;
   uint64_t late_ns_max = 10'000'000;
+  // A connection is cut at one of so many of its Posts and Calls; 0: at none.
+  uint64_t cut_one_in = 0;
   uint64_t stale_ns_max = 0;
 };
 
@@ -111,6 +113,8 @@ class SimFabric final : public Fabric {
   friend class SimEndpoint;
   using Link = std::shared_ptr<SimLink>;
 
+  void Cut(const Link& link);
+  void CutAtTimes(const Link& link);
   uint64_t DelayNs();
   uint64_t NoticeNs();
   void Schedule(uint64_t at_ns, std::function<void()> work);

@@ -1,5 +1,5 @@
-// sim_pool_test.h: a pool in one thread, turn by turn: index servers with their role keepers under
-// a simulated coordinator and clock, and a memory server, over shared memory.
+// coordinated_pool_test.h: a pool in one thread, turn by turn: index servers with their role
+// keepers under a simulated coordinator and clock, and a memory server, over shared memory.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace skep::pool {
 
-class SimPool {
+class CoordinatedPool {
  public:
   static constexpr uint64_t kTurnNs = 5'000'000;
   static constexpr PoolTimes kTimes = {.read_ns_max = 20'000'000, .lease_ns = 200'000'000};
@@ -40,7 +40,7 @@ class SimPool {
     bool runs() const { return keeper != nullptr && !is_paused; }
   };
 
-  explicit SimPool(uint64_t seed) : coordinator_(seed, clock_, trace_), random_(seed) {
+  explicit CoordinatedPool(uint64_t seed) : coordinator_(seed, clock_, trace_), random_(seed) {
     memory_ = MemoryServer::Open(fabric_, AddressOf(kMemoryServer), kMemoryServer, 16).value();
     session_ = coordinator_.Open({.timeout_ms = 60'000}).value();
   }

@@ -1,0 +1,99 @@
+// A pool in simulation, at moments that histories meet rarely.
+#include "pool/testing/sim_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model/model_engine.h"
+#include "pool/messages.h"
+
+namespace skep::pool {
+namespace {
+
+std::unique_ptr<Engine> MakeTree() {
+  static MemoryBudget budget;
+  EngineOptions options;
+  options.budget = &budget;
+  return ModelEngine::kInfo.make(options);
+}
+
+class SimPoolTest : public testing::Test {
+ protected:
+  Outcome Run(const Request& request) {
+    batch_.Clear();
+    batch_.Add(request);
+    engine_->Execute(batch_);
+    return batch_.outcome(0);
+  }
+
+  SimPool pool_{1, {.make_tree = &MakeTree}};
+  std::unique_ptr<PoolEngine> engine_ =
+      pool_.OpenEngine({.timeout_ms = 1'000}, [this] { return pool_.map(); });
+  Batch batch_;
+};
+
+// Goal: an item whose bytes are not whole is no absent key (H9): the GET fails, and once they are
+// whole it succeeds.
+TEST_F(SimPoolTest, AnItemThatIsNotWholeIsNotAbsent) {
+  ASSERT_EQ(Run({.op = Op::kPut, .key = "key", .value = "value"}).verdict, Verdict::kDone);
+  std::byte* const memory = pool_.fabric().FindListener(SimPool::AddressOf(101))->RegionBegin(0);
+  const std::string written(reinterpret_cast<const char*>(memory), kUnitBytes);
+  ASSERT_NE(written.find("value"), std::string::npos);
+  std::memset(memory, 0, kUnitBytes);
+  EXPECT_EQ(Run({.op = Op::kGet, .key = "key"}).status.code(), Code::kUnavailable);
+  EXPECT_GT(engine_->statistics().retries_torn, 0u);
+  std::memcpy(memory, written.data(), kUnitBytes);
+  EXPECT_EQ(Run({.op = Op::kGet, .key = "key"}).value, "value");
+}
+
+// Says of scans that they have seen what the hash server never applies.
+class ScansAhead final : public rma::SimTamper {
+ public:
+  void OnArrival(rma::SimMessage& message) override {
+    const bool is_scan = message.bytes[0] == static_cast<char>(MessageKind::kScan);
+    if (!message.is_reply && is_scan) call_ = message.call;
+  }
+  void OnSend(rma::SimMessage& message) override {
+    if (!message.is_reply || message.call != call_) return;
+    std::string_view fields = std::string_view(message.bytes).substr(1);
+    ScanReply reply;
+    ASSERT_TRUE(DecodeScanReply(fields, &reply));
+    reply.applied += 1000;
+    std::string changed(1, message.bytes[0]);
+    EncodeScanReply(reply, changed);
+    message.bytes = std::move(changed);
+  }
+
+ private:
+  uint64_t call_ = 0;
+};
+
+// Goal: a scan that waits for a hash server which applies nothing asks it some times in quick
+// succession, and then once in a while; and it ends.
+TEST_F(SimPoolTest, AScanThatWaitsDoesNotReadAllTheTime) {
+  ASSERT_EQ(Run({.op = Op::kPut, .key = "key", .value = "value"}).verdict, Verdict::kDone);
+  ScansAhead tamper;
+  pool_.fabric().set_tamper(&tamper);
+  const uint64_t rounds = engine_->statistics().rounds;
+  const Request scan = {.op = Op::kScan, .flags = Request::kNoUpperBound};
+  EXPECT_EQ(Run(scan).status.code(), Code::kUnavailable);
+  EXPECT_GT(engine_->statistics().rounds - rounds, 64u);
+  EXPECT_LT(engine_->statistics().rounds - rounds, 64u + 200u);
+}
+
+// Goal: a pool refuses a fabric that may read what memory was before.
+TEST(SimPool, RefusesAFabricThatIsNotCoherent) {
+  SimPool pool(1, {.fabric = {.stale_ns_max = 1'000}, .make_tree = &MakeTree});
+  const auto engine = pool.OpenEngine({}, [&] { return pool.map(); });
+  Batch batch;
+  batch.Get("key");
+  engine->Execute(batch);
+  EXPECT_EQ(batch.outcome(0).status.code(), Code::kNotSupported);
+}
+
+}  // namespace
+}  // namespace skep::pool
