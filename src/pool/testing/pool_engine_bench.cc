@@ -1,8 +1,8 @@
 // Question: what do operations on a pool cost a client, in batches and one at a time?
-// Sketch:   mem, 8 M items: a GET is two lines of other processes' memory and a page walk each, then
-//           a checksum and the outcome: of 64 at once about 80 ns, one at a time two misses, 0.5
-//           us. A PUT is written, then committed: one call to the hash server, which ships it, that
-//           64 share: some microseconds each with three threads on two cores.
+// Sketch:   mem, 8 M items: a GET is two lines of other processes' memory and a page walk each,
+//           then a checksum and the outcome: of 64 at once about 80 ns, one at a time two misses,
+//           0.5 us. A PUT is written, then committed: one call to the hash server, which ships it,
+//           that 64 share: some microseconds each with three threads on two cores.
 // Compare:  rma_fabric_bench has the reads without a pool; depth is the number of requests a batch.
 // Smoke:    CTest runs --benchmark_filter=depth:1(/|$) so the file cannot rot.
 #include <benchmark/benchmark.h>
