@@ -124,18 +124,19 @@ TEST_F(RoleKeeperTest, AServiceMayBeSlow) {
   }
 }
 
-// A solo server has the roles set that it wants, once.
+// A hash server has the roles set that it wants, once: a pair, and to be solo where the two are
+// parted.
 TEST_F(RoleKeeperTest, SetsWhatIsWanted) {
   Begin(1);
   Start(5);
   Start(9);
   ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 1; }));
-  PoolRoles pair = {.epoch = 2, .hash_server = 5, .sorted_server = 12};
+  PoolRoles pair = {.epoch = 1, .hash_server = 5, .sorted_server = 12};
   servers_[5].keeper->Want(pair);
   Start(12);
   Kill(9);
   EXPECT_FALSE(RunUntil([&] { return MapOf(5).epoch > 2; }));
-  EXPECT_EQ(MapOf(5).sorted_server, 0u) << "what was wanted in epoch 1 is over";
+  EXPECT_EQ(MapOf(5).sorted_server, 0u) << "what was wanted is over";
   pair.epoch = 3;
   servers_[5].keeper->Want(pair);
   ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 3; }));
@@ -143,6 +144,9 @@ TEST_F(RoleKeeperTest, SetsWhatIsWanted) {
   EXPECT_TRUE(MapOf(5).index_servers.contains(12));
   EXPECT_FALSE(MapOf(5).index_servers.contains(9)) << "it is gone";
   EXPECT_FALSE(RunUntil([&] { return MapOf(12).epoch > 3; }));
+  servers_[5].keeper->Want(PoolRoles{.epoch = 4, .hash_server = 5, .sorted_server = 0});
+  ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 4; }));
+  EXPECT_EQ(MapOf(5).sorted_server, 0u);
 }
 
 // T4 of state_transfer.h: what is wanted changes while answers are lost. One of both is set (Turn
