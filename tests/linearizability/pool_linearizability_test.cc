@@ -92,6 +92,7 @@ class PoolHistories : public testing::TestWithParam<PoolWorld> {
   void RunRound(uint64_t round, PoolFault fault);
 
   uint64_t lost_ = 0;  // operations without an answer
+  std::atomic<uint64_t> calls_ = 0;
   HistoryTally tally_;
   const unsigned seed_ = std::random_device{}();
 
@@ -112,7 +113,6 @@ class PoolHistories : public testing::TestWithParam<PoolWorld> {
   std::unique_ptr<ChildProcess> memory_;
   std::vector<std::unique_ptr<ChildProcess>> index_;  // the hash server first
   std::unique_ptr<Store> store_;
-  std::atomic<uint64_t> calls_ = 0;
 };
 
 void PoolHistories::SetUp() {
