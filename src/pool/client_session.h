@@ -131,7 +131,9 @@ class ClientSession {
   // Asks for the lease now, so that the client is not forgotten. False: there was no good answer.
   bool Renew();
   // Whether what was read until now counts.
-  bool HasLease() const { return now_ns() < lease_until_ns_; }
+  bool HasLease() const { return HadLease(now_ns()); }
+  // The same of what was read until then.
+  bool HadLease(uint64_t at_ns) const { return at_ns < lease_until_ns_; }
   uint32_t client() const { return client_; }
   // What a request is refused with that has waited for too long.
   Status NoAnswer() const {

@@ -65,8 +65,9 @@ void ItemFinder::Find(std::span<Lookup> lookups) {
   for (Lookup& lookup : lookups) {
     tasks_.emplace_back(lookup, SipHash(session_.keys().index, lookup.key));
     tasks_.back().image = reinterpret_cast<BucketImage*>(Allocate(sizeof(BucketImage)));
-    Begin(tasks_.back());
+    cache_.Prefetch(tasks_.back().index);
   }
+  for (Task& task : tasks_) Begin(task);
   while (!tasks_.empty() && !session_.IsLate()) {
     round_.Clear();
     const bool has_lease = session_.TakeLease();
@@ -74,6 +75,7 @@ void ItemFinder::Find(std::span<Lookup> lookups) {
       for (Task& task : tasks_) Begin(task);
     }
     if (has_lease) {
+      planned_ns_ = session_.now_ns();
       for (Task& task : tasks_) Plan(task);
     }
     round_.empty() ? AskForSlots() : RunRound();
@@ -123,13 +125,13 @@ void ItemFinder::Begin(Task& task) {
 void ItemFinder::Plan(Task& task) {
   switch (task.stage) {
     case Task::Stage::kCached:
-      task.begin_ns = session_.now_ns();
+      task.begin_ns = planned_ns_;
       ReadBucket(task.cached.at, task.image, round_);
       if (!PlanItem(task.items[0], round_)) TryAgain(task, nullptr);
       break;
     case Task::Stage::kBucket:
       task.at = task.reader.next();
-      if (!task.at.is_overflow) task.begin_ns = session_.now_ns();
+      if (!task.at.is_overflow) task.begin_ns = planned_ns_;
       ReadBucket(task.at, task.image, round_);
       break;
     case Task::Stage::kItems:
@@ -211,7 +213,9 @@ void ItemFinder::TakeItems(Task& task) {
 }
 
 bool ItemFinder::Counts(Task& task) {
-  if (now_ns_ - task.begin_ns <= session_.times().read_ns_max && session_.HasLease()) return true;
+  if (now_ns_ - task.begin_ns <= session_.times().read_ns_max && session_.HadLease(now_ns_)) {
+    return true;
+  }
   TryAgain(task, &session_.statistics().retries_late);
   return false;
 }

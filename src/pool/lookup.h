@@ -105,9 +105,10 @@ class ItemFinder {
 
   ClientSession& session_;
   SlotCache cache_;
-  uint64_t table_ = 0;    // the session's, which cache and hint are of
-  uint64_t buckets_ = 1;  // the hint
-  uint64_t now_ns_ = 0;   // when the last round ended
+  uint64_t table_ = 0;       // the session's, which cache and hint are of
+  uint64_t buckets_ = 1;     // the hint
+  uint64_t planned_ns_ = 0;  // before the reads of the last round began
+  uint64_t now_ns_ = 0;      // when the last round ended
   Round round_;
   std::vector<Task> tasks_;
 

@@ -17,6 +17,10 @@ class SlotCache {
   explicit SlotCache(size_t entries)
       : entries_(entries == 0 ? 0 : std::bit_ceil(entries)), mask_(entries_.size() - 1) {}
 
+  // Find and Put of this index are about to come.
+  void Prefetch(uint64_t index) const {
+    if (!entries_.empty()) __builtin_prefetch(&entries_[index & mask_], 1);
+  }
   // Null: it is not known. Valid until the next Put.
   const CachedSlot* Find(uint64_t index) const {
     if (entries_.empty()) return nullptr;
