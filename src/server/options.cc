@@ -115,8 +115,7 @@ constexpr OptionInfo kOptions[] = {
                                          "Keyspaces that SELECT can choose."),
     Row<NumberedNames<&S::keyspace_engines>>(
         "keyspace", "N=ENGINE", kAtStart,
-        "Index of one keyspace, instead of engine: hash; hashleaf,key=8,value=16; "
-        "pool,zk=HOST:PORT,name=NAME."),
+        "Index of one keyspace, not of all: hashleaf,key=8,value=16; pool,zk=HOST,name=NAME."),
     Row<Words<&S::function_libraries>>(
         "function-library", "PATH", kAtStart,
         "Shared object with functions of your own; may be given more than once."),
