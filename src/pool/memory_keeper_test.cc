@@ -69,7 +69,7 @@ TEST_F(MemoryKeeperTest, MakesItAgainWhenItsSessionHasEnded) {
 }
 
 // Also where its answers take longer than the keeper waits before it does again what was not done,
-// and where they are lost: then the node is there, and is asked for its owner.
+// and where many messages are lost.
 TEST_F(MemoryKeeperTest, AServiceMayBeSlowAndLoseAnswers) {
   for (const uint64_t seed : Seeds(20)) {
     Begin(seed);
@@ -79,6 +79,21 @@ TEST_F(MemoryKeeperTest, AServiceMayBeSlowAndLoseAnswers) {
     ASSERT_TRUE(RunUntil(true)) << "seed " << seed;
     coordinator_->set_options({});
     EXPECT_EQ(NodeBytes(), "here") << "seed " << seed;
+  }
+}
+
+// The connection breaks at every time: also when the node was made and the answer is on its way.
+// Then it is there, and its owner is asked for.
+TEST_F(MemoryKeeperTest, AnAnswerMayBeLost) {
+  for (int turns = 1; turns < 200; ++turns) {
+    Begin(static_cast<uint64_t>(turns));
+    coordinator_->set_options({.delay_ns_min = 40'000'000, .delay_ns_max = 50'000'000});
+    for (int i = 0; i < turns; ++i) {
+      keeper_->Turn();
+      clock_->Advance(5'000'000);
+    }
+    coordinator_->Reset(*watched_->last);
+    ASSERT_TRUE(RunUntil(true)) << "after " << turns << " turns";
   }
 }
 
