@@ -69,7 +69,9 @@ Result<std::unique_ptr<Coordinator>> OpenZooKeeper(const std::string& servers,
       *problem = "the client of ZooKeeper cannot be loaded: " + why +
                  " (the package libzookeeper-mt2; to build it, libzookeeper-mt-dev)";
     }
-    return Fail(Code::kNotSupported, "the client of ZooKeeper cannot be loaded");
+    return Fail(
+        Code::kNotSupported,
+        "libskep-zookeeper, the client of ZooKeeper, cannot be loaded: make pool builds it");
   }
   const auto make = reinterpret_cast<ZooKeeperEntry>(dlsym(module, kZooKeeperEntry));
   if (make == nullptr) {

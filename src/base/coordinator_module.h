@@ -20,8 +20,8 @@ namespace skep {
 Result<std::unique_ptr<Coordinator>> OpenZooKeeper(const std::string& servers,
                                                    std::string* problem = nullptr);
 
-// What the module shows under the name kZooKeeperEntry, which changes with Coordinator: makes one.
-// The caller owns it.
+// The function that the module shows under the name kZooKeeperEntry makes a coordinator, which the
+// caller owns. The name changes whenever the class Coordinator does.
 using ZooKeeperEntry = Coordinator* (*)(const char* servers);
 inline constexpr const char* kZooKeeperEntry = "SkepMakeZooKeeperCoordinator1";
 

@@ -195,7 +195,8 @@ struct CachedSlot {
   uint64_t chain = 0;  // the main bucket of the chain
 };
 
-// What is to be cached of a key that the client has put. `known` is what it had cached, or null.
+// Returns the entry to cache for a key that the client has put. `known` is the entry that the
+// client had cached before, or null.
 inline CachedSlot WrittenSlot(Slot slot, const CachedSlot* known, uint64_t index, uint64_t hint) {
   if (known != nullptr) return {.slot = slot, .at = known->at, .chain = known->chain};
   const uint64_t chain = BucketOf(index, hint);

@@ -135,7 +135,7 @@ class ClientSession {
   // The same of what was read until then.
   bool HadLease(uint64_t at_ns) const { return at_ns < lease_until_ns_; }
   uint32_t client() const { return client_; }
-  // What a request is refused with that has waited for too long.
+  // The error of a request that has waited for too long.
   Status NoAnswer() const {
     return map_.epoch == 0 ? Status(Code::kUnavailable,
                                     "the pool has no index servers yet, or "

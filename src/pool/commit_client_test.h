@@ -34,7 +34,7 @@ class CommitClient {
   bool IsIdle() const { return !is_busy_ && again_.empty(); }
   // How many operations were answered.
   uint64_t done() const { return done_; }
-  // What the pool must have, if the client is idle.
+  // Returns the items that the pool must have once the client is idle.
   const std::map<std::string, Slot>& items() const { return items_; }
   // Sends the last operations once more; each must come to what it came to before.
   void SendOldOnesAgain() { again_ = old_; }

@@ -19,17 +19,28 @@ constexpr size_t kNameBytesMax = 64;
 // Only watches end with a client's session.
 constexpr uint32_t kSessionMs = 4000;
 
+// The fabric of this name, over the machine's network. Null: there is none of that name.
+std::unique_ptr<rma::Fabric> MakeFabric(std::string_view name) {
+  if (name == "mem") return std::make_unique<rma::MemFabric>();
+  if (name == "tcp") return std::make_unique<rma::TcpFabric>(SocketNetwork(), SystemClock());
+  return nullptr;
+}
+
+// Whether a pool can have this name: it becomes a name of the coordinator's.
+bool IsPoolName(std::string_view name) {
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         name.find('/') == std::string_view::npos && IsCoordinatorPath("/" + std::string(name));
+}
+
 // Declared in the order in which they must outlive each other.
 struct Parts {
-  Parts(const PoolOptions& options, std::unique_ptr<Coordinator> service)
-      : coordinator(std::move(service)),
-        fabric(MakeFabric(options.fabric)),
-        watch(*coordinator, SystemClock(), options.name, kSessionMs),
-        engine(*fabric, SystemClock(), [this] { return watch.map(); },
+  Parts(const PoolOptions& options, PoolSurroundings reached)
+      : around(std::move(reached)),
+        watch(*around.coordinator, SystemClock(), options.name, kSessionMs),
+        engine(*around.fabric, SystemClock(), [this] { return watch.map(); },
                {.timeout_ms = options.timeout_ms}) {}
 
-  const std::unique_ptr<Coordinator> coordinator;
-  const std::unique_ptr<rma::Fabric> fabric;
+  const PoolSurroundings around;
   MapWatch watch;
   PoolEngine engine;
 };
@@ -37,13 +48,29 @@ struct Parts {
 // The base that is the parts outlives the engine that forwards to one of them.
 class ConnectedPool final : private Parts, public ForwardingEngine {
  public:
-  ConnectedPool(const PoolOptions& options, std::unique_ptr<Coordinator> service)
-      : Parts(options, std::move(service)), ForwardingEngine(Parts::engine) {}
+  ConnectedPool(const PoolOptions& options, PoolSurroundings reached)
+      : Parts(options, std::move(reached)), ForwardingEngine(Parts::engine) {}
 };
 
 std::unique_ptr<Engine> Make(const EngineOptions& options) {
   auto pool = ConnectPool(options.index.pool);
   return pool ? std::move(*pool) : nullptr;
+}
+
+Status Check(const IndexOptions& options) {
+  const auto reached = ReachPool(options.pool);
+  return reached ? Status() : reached.error();
+}
+
+// What is wrong with the options by themselves.
+Status CheckOptions(const PoolOptions& options) {
+  if (options.zookeeper.empty()) {
+    return {Code::kInvalidArgument, "a pool needs servers of ZooKeeper: zk=HOST:PORT"};
+  }
+  if (!IsPoolName(options.name)) {
+    return {Code::kInvalidArgument, "a pool needs a name, printable and without slashes: name="};
+  }
+  return {};
 }
 
 constexpr std::string_view kOptionNames[] = {"zk", "name", "fabric", "timeout"};
@@ -76,40 +103,32 @@ constinit const EngineInfo kPoolInfo = {
     .summary = "ordered, one version; the memory of other processes, read one-sided (HStore)",
     .make = &Make,
     .external = true,
-    .check = [](const IndexOptions& options) { return CheckPool(options.pool); },
+    .check = &Check,
     .option_names = kOptionNames,
     .read_option = &ReadOption};
 
-std::unique_ptr<rma::Fabric> MakeFabric(std::string_view name) {
-  if (name == "mem") return std::make_unique<rma::MemFabric>();
-  if (name == "tcp") return std::make_unique<rma::TcpFabric>(SocketNetwork(), SystemClock());
-  return nullptr;
-}
-
-bool IsPoolName(std::string_view name) {
-  return !name.empty() && name.size() <= kNameBytesMax &&
-         name.find('/') == std::string_view::npos && IsCoordinatorPath("/" + std::string(name));
-}
-
-Status CheckPool(const PoolOptions& options, std::string* problem) {
-  if (options.zookeeper.empty()) {
-    return {Code::kInvalidArgument, "a pool needs servers of ZooKeeper: zk=HOST:PORT"};
+Result<PoolSurroundings> ReachPool(const PoolOptions& options, std::string* problem) {
+  std::string unwanted;
+  if (problem == nullptr) problem = &unwanted;
+  PoolSurroundings reached = {.coordinator = nullptr, .fabric = MakeFabric(options.fabric)};
+  Status status = CheckOptions(options);
+  if (status.ok() && reached.fabric == nullptr) {
+    status = {Code::kInvalidArgument, "there is no such fabric: mem and tcp"};
   }
-  if (!IsPoolName(options.name)) {
-    return {Code::kInvalidArgument, "a pool needs a name, printable and without slashes: name="};
+  if (!status.ok()) {
+    *problem = status.ToString();
+    return Fail(status);
   }
-  if (MakeFabric(options.fabric) == nullptr) {
-    return {Code::kInvalidArgument, "there is no such fabric: mem and tcp"};
-  }
-  const auto coordinator = OpenZooKeeper(options.zookeeper, problem);
-  return coordinator ? Status() : coordinator.error();
+  auto coordinator = OpenZooKeeper(options.zookeeper, problem);
+  if (!coordinator) return Fail(coordinator.error());
+  reached.coordinator = std::move(*coordinator);
+  return reached;
 }
 
 Result<std::unique_ptr<Engine>> ConnectPool(const PoolOptions& options, std::string* problem) {
-  if (const Status s = CheckPool(options, problem); !s.ok()) return Fail(s);
-  auto coordinator = OpenZooKeeper(options.zookeeper, problem);
-  if (!coordinator) return Fail(coordinator.error());
-  return std::make_unique<ConnectedPool>(options, std::move(*coordinator));
+  auto reached = ReachPool(options, problem);
+  if (!reached) return Fail(reached.error());
+  return std::make_unique<ConnectedPool>(options, std::move(*reached));
 }
 
 }  // namespace skep::pool

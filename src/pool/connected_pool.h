@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/coordinator.h"
 #include "engine/engine.h"
 #include "engine/engine_info.h"
 #include "rma/fabric.h"
@@ -19,17 +20,19 @@ namespace skep::pool {
 // Keyspaces may be pools: "pool,zk=HOST:PORT,name=NAME,fabric=mem".
 extern const EngineInfo kPoolInfo;
 
-// The fabric of this name, over the machine's network. Null: there is none of that name.
-std::unique_ptr<rma::Fabric> MakeFabric(std::string_view name);
+// What a process needs to take part in a pool: the service that says who is who, and the fabric to
+// them.
+struct PoolSurroundings {
+  std::unique_ptr<Coordinator> coordinator;
+  std::unique_ptr<rma::Fabric> fabric;
+};
 
-// Whether a pool can have this name: it becomes a name of the coordinator's.
-bool IsPoolName(std::string_view name);
-
+// Makes them without connecting to anybody. On an error *problem, if given, is a line for a person.
 //   kInvalidArgument  the fabric, the name, or no servers of ZooKeeper
 //   kNotSupported     the client of ZooKeeper cannot be loaded
-Status CheckPool(const PoolOptions& options, std::string* problem = nullptr);
+Result<PoolSurroundings> ReachPool(const PoolOptions& options, std::string* problem = nullptr);
 
-// Errors as CheckPool.
+// Errors as ReachPool.
 Result<std::unique_ptr<Engine>> ConnectPool(const PoolOptions& options,
                                             std::string* problem = nullptr);
 

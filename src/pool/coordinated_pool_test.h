@@ -123,7 +123,7 @@ class CoordinatedPool {
     const auto runs = [this](uint32_t id) { return id != 0 && servers_.at(id).runs(); };
     return runs(map_.hash_server) && runs(map_.sorted_server);
   }
-  // Of all servers that were ever started.
+  // Returns the numbers of all servers that were ever started.
   std::vector<uint32_t> ids() const {
     std::vector<uint32_t> ids;
     for (const auto& [id, server] : servers_) ids.push_back(id);

@@ -6,10 +6,9 @@ namespace skep::pool {
 
 MapWatch::MapWatch(Coordinator& coordinator, Clock& clock, const std::string& pool,
                    uint32_t session_ms)
-    : coordinator_(coordinator),
-      clock_(clock),
-      pool_(pool),
-      session_ms_(session_ms),
+    : pool_(pool),
+      session_(coordinator, clock, {.timeout_ms = session_ms, .wake = [this] { Wake(); }},
+               [this](CoordinatorSession* session) { FollowSession(session); }),
       thread_([this] { Run(); }) {}
 
 MapWatch::~MapWatch() {
@@ -19,9 +18,6 @@ MapWatch::~MapWatch() {
     changed_.NotifyAll();
   }
   thread_.join();
-  // It may wake the thread that is gone until it has ended.
-  follower_.reset();
-  session_.reset();
 }
 
 MapWatch::View MapWatch::view() const {
@@ -64,31 +60,22 @@ void MapWatch::Run() {
 }
 
 void MapWatch::Turn() {
-  const uint64_t now = clock_.MonotonicNs();
-  const bool is_due = now >= retry_ns_;
-  if (is_due) retry_ns_ = now + uint64_t{kPauseMs} * 1'000'000;
-  const bool is_over =
-      session_ == nullptr || session_->state() == CoordinatorSession::State::kExpired;
-  if (is_over && is_due) OpenSession();
-  if (session_ == nullptr) return;
-  for (const CoordinatorEvent& event : session_->TakeEvents()) follower_->Handle(event);
+  const bool is_due = session_.Turn();
+  if (session_.get() == nullptr) return;
+  for (const CoordinatorEvent& event : session_.get()->TakeEvents()) follower_->Handle(event);
   if (is_due && follower_->wants_refresh()) follower_->Refresh();
   Publish();
 }
 
-void MapWatch::OpenSession() {
+void MapWatch::FollowSession(CoordinatorSession* session) {
   follower_.reset();
-  session_.reset();
-  auto session = coordinator_.Open({.timeout_ms = session_ms_, .wake = [this] { Wake(); }});
-  if (!session) return;
-  session_ = std::move(*session);
-  follower_ = std::make_unique<MapFollower>(*session_, pool_, 1);
+  if (session != nullptr) follower_ = std::make_unique<MapFollower>(*session, pool_, 1);
 }
 
 // What was read once stays until it is read anew.
 void MapWatch::Publish() {
   const MutexLock lock(mutex_);
-  view_.is_connected = session_->state() == CoordinatorSession::State::kConnected;
+  view_.is_connected = session_.is_connected();
   if (!follower_->is_complete() || !follower_->has_keys()) return;
   if (follower_->map() == view_.map) return;
   view_.map = follower_->map();

@@ -1,7 +1,7 @@
 // map_watch.h: a pool's map, kept up to date by a thread of its own, for clients of all threads.
 //
 // The thread has a session of the coordinator and a MapFollower; it sleeps until something happens,
-// and at most kPauseMs. A session that has ended is opened again. While the service does not answer
+// and at most kPauseMs. While the service does not answer
 // the map stays as it was: clients go on by it, and its leases decide how long (hash_role.h).
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/coordinator.h"
 #include "base/mutex.h"
+#include "pool/kept_session.h"
 #include "pool/map_follower.h"
 
 namespace skep::pool {
@@ -40,24 +41,20 @@ class MapWatch {
  private:
   void Run();
   void Turn();
-  void OpenSession();
+  void FollowSession(CoordinatorSession* session);
   void Publish();
   void Wake();
-
-  Coordinator& coordinator_;
-  Clock& clock_;
-  const std::string pool_;
-  const uint32_t session_ms_;
-  // Of the thread.
-  std::unique_ptr<CoordinatorSession> session_;
-  std::unique_ptr<MapFollower> follower_;
-  uint64_t retry_ns_ = 0;
 
   mutable Mutex mutex_;
   ConditionVariable changed_;
   View view_ SKEP_GUARDED_BY(mutex_);
   bool is_woken_ SKEP_GUARDED_BY(mutex_) = false;
   bool stops_ SKEP_GUARDED_BY(mutex_) = false;
+
+  // Of the thread. The session may call Wake() until it is destroyed.
+  const std::string pool_;
+  KeptSession session_;
+  std::unique_ptr<MapFollower> follower_;
   std::thread thread_;
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/coordinator.h"
+#include "pool/kept_session.h"
 #include "pool/registration.h"
 
 namespace skep::pool {
@@ -29,8 +30,6 @@ struct MemoryKeeperOptions {
 
 class MemoryKeeper {
  public:
-  static constexpr uint64_t kRetryNs = 100'000'000;
-
   // Both outlive it.
   MemoryKeeper(Coordinator& coordinator, Clock& clock, MemoryKeeperOptions options);
 
@@ -40,14 +39,11 @@ class MemoryKeeper {
   bool is_registered() const { return registration_ != nullptr && registration_->is_done(); }
 
  private:
-  void OpenSession();
+  void FollowSession(CoordinatorSession* session);
 
-  Coordinator& coordinator_;
-  Clock& clock_;
   const MemoryKeeperOptions options_;
-  std::unique_ptr<CoordinatorSession> session_;
+  KeptSession session_;
   std::unique_ptr<Registration> registration_;
-  uint64_t retry_ns_ = 0;
 };
 
 }  // namespace skep::pool

@@ -73,8 +73,8 @@ TEST_F(MemoryKeeperTest, MakesItAgainWhenItsSessionHasEnded) {
 TEST_F(MemoryKeeperTest, AServiceMayBeSlowAndLoseAnswers) {
   for (const uint64_t seed : Seeds(20)) {
     Begin(seed);
-    coordinator_->set_options({.delay_ns_min = MemoryKeeper::kRetryNs,
-                               .delay_ns_max = 2 * MemoryKeeper::kRetryNs,
+    coordinator_->set_options({.delay_ns_min = KeptSession::kRetryNs,
+                               .delay_ns_max = 2 * KeptSession::kRetryNs,
                                .losses_ppm = seed % 2 == 0 ? 0u : 200'000u});
     ASSERT_TRUE(RunUntil(true)) << "seed " << seed;
     coordinator_->set_options({});

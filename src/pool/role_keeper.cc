@@ -6,36 +6,27 @@ namespace skep::pool {
 
 RoleKeeper::RoleKeeper(Coordinator& coordinator, Clock& clock, Random& random,
                        RoleKeeperOptions options)
-    : coordinator_(coordinator),
-      clock_(clock),
-      random_(random),
+    : random_(random),
       options_(std::move(options)),
-      paths_(options_.pool) {}
+      paths_(options_.pool),
+      session_(coordinator, clock, {.timeout_ms = options_.session_ms, .wake = options_.wake},
+               [this](CoordinatorSession* session) { FollowSession(session); }) {}
 
-// A session that cannot be opened now is opened later.
-void RoleKeeper::OpenSession() {
+void RoleKeeper::FollowSession(CoordinatorSession* session) {
   follower_.reset();
   registration_.reset();
-  session_.reset();
   is_setting_ = false;
-  auto session = coordinator_.Open({.timeout_ms = options_.session_ms, .wake = options_.wake});
-  if (!session) return;
-  session_ = std::move(*session);
-  registration_ = std::make_unique<Registration>(*session_, paths_.index(options_.id),
+  if (session == nullptr) return;
+  registration_ = std::make_unique<Registration>(*session, paths_.index(options_.id),
                                                  options_.address, kRegister);
-  follower_ = std::make_unique<MapFollower>(*session_, options_.pool, kFollow);
+  follower_ = std::make_unique<MapFollower>(*session, options_.pool, kFollow);
 }
 
 bool RoleKeeper::Turn() {
-  const uint64_t now = clock_.MonotonicNs();
-  const bool is_due = now >= retry_ns_;
-  if (is_due) retry_ns_ = now + kRetryNs;
-  const bool is_over =
-      session_ == nullptr || session_->state() == CoordinatorSession::State::kExpired;
-  if (is_over && is_due) OpenSession();
-  if (session_ == nullptr) return false;
-  for (const CoordinatorEvent& event : session_->TakeEvents()) Handle(event);
-  if (session_->state() != CoordinatorSession::State::kConnected) return false;
+  const bool is_due = session_.Turn();
+  if (session_.get() == nullptr) return false;
+  for (const CoordinatorEvent& event : session_.get()->TakeEvents()) Handle(event);
+  if (!session_.is_connected()) return false;
   if (is_due) registration_->Want();
   if (is_due && follower_->wants_refresh()) follower_->Refresh();
   if (is_due && follower_->is_complete() && !follower_->has_keys()) MakeKeys();
@@ -58,7 +49,7 @@ void RoleKeeper::Handle(const CoordinatorEvent& event) {
 void RoleKeeper::MakeKeys() {
   std::string keys;
   for (int i = 0; i < 4; ++i) AppendWord(keys, random_.Next());
-  session_->Create(kMakeKeys, paths_.keys(), keys, CoordinatorNode::kPersistent);
+  session_.get()->Create(kMakeKeys, paths_.keys(), keys, CoordinatorNode::kPersistent);
 }
 
 void RoleKeeper::WantRoles() {
@@ -70,8 +61,8 @@ void RoleKeeper::WantRoles() {
     const PoolRoles first = {
         .epoch = 1, .hash_server = options_.id, .sorted_server = *std::next(live.begin())};
     is_setting_ = true;
-    return session_->Create(kSetRoles, paths_.roles(), first.Encode(),
-                            CoordinatorNode::kPersistent);
+    return session_.get()->Create(kSetRoles, paths_.roles(), first.Encode(),
+                                  CoordinatorNode::kPersistent);
   }
   const bool is_hash = roles.hash_server == options_.id;
   const bool is_sorted = roles.sorted_server == options_.id;
@@ -84,7 +75,7 @@ void RoleKeeper::WantRoles() {
 
 void RoleKeeper::SetRoles(const PoolRoles& roles) {
   is_setting_ = true;
-  session_->Set(kSetRoles, paths_.roles(), roles.Encode(), follower_->roles_version());
+  session_.get()->Set(kSetRoles, paths_.roles(), roles.Encode(), follower_->roles_version());
 }
 
 bool RoleKeeper::TakeMap() {

@@ -33,6 +33,7 @@
 #include "base/clock.h"
 #include "base/coordinator.h"
 #include "base/random.h"
+#include "pool/kept_session.h"
 #include "pool/map_follower.h"
 #include "pool/registration.h"
 
@@ -50,9 +51,6 @@ struct RoleKeeperOptions {
 
 class RoleKeeper {
  public:
-  // How often what was not done is done again.
-  static constexpr uint64_t kRetryNs = 100'000'000;
-
   // `random` draws the digest keys of a new pool. All outlive it.
   RoleKeeper(Coordinator& coordinator, Clock& clock, Random& random, RoleKeeperOptions options);
 
@@ -69,25 +67,22 @@ class RoleKeeper {
  private:
   enum Token : uint64_t { kMakeKeys = 1, kSetRoles, kRegister, kFollow = 1 << 10 };
 
-  void OpenSession();
+  void FollowSession(CoordinatorSession* session);
   void Handle(const CoordinatorEvent& event);
   void MakeKeys();
   void WantRoles();
   void SetRoles(const PoolRoles& roles);
   bool TakeMap();
 
-  Coordinator& coordinator_;
-  Clock& clock_;
   Random& random_;
   const RoleKeeperOptions options_;
   const PoolPaths paths_;
-  std::unique_ptr<CoordinatorSession> session_;
+  KeptSession session_;
   std::unique_ptr<Registration> registration_;
   std::unique_ptr<MapFollower> follower_;
   PoolMap map_;
   std::optional<PoolRoles> wanted_;
   bool is_setting_ = false;  // a set of the roles is under way
-  uint64_t retry_ns_ = 0;
 };
 
 }  // namespace skep::pool

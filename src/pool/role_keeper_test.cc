@@ -116,7 +116,7 @@ TEST_F(RoleKeeperTest, AServiceMayBeSlow) {
   for (const uint64_t seed : Seeds(10)) {
     Begin(seed);
     coordinator_->set_options(
-        {.delay_ns_min = RoleKeeper::kRetryNs, .delay_ns_max = 2 * RoleKeeper::kRetryNs});
+        {.delay_ns_min = KeptSession::kRetryNs, .delay_ns_max = 2 * KeptSession::kRetryNs});
     Start(5);
     Start(9);
     ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 1 && MapOf(9) == MapOf(5); }))

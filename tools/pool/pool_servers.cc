@@ -5,12 +5,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "base/clock.h"
-#include "base/coordinator_module.h"
 #include "base/network_address.h"
 #include "base/random.h"
 #include "keyspace/factory.h"
@@ -40,8 +40,9 @@ int Complain(const std::string& why) {
 }
 
 // The signals that end a server. From now on only EndSignal receives them: called before any thread
-// starts.
+// starts. What a server says may have no reader any more: that does not end it.
 sigset_t BlockEndSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -118,22 +119,15 @@ std::string WhyUnreachable(const PoolServerOptions& options) {
   return fmt::format("others cannot connect to {}: --advertise an address", address);
 }
 
-// What both kinds of servers need. Errors are for a person.
-struct Surroundings {
-  std::unique_ptr<Coordinator> coordinator;
-  std::unique_ptr<rma::Fabric> fabric;
+// What both kinds of servers need. An error is for a person.
+std::expected<pool::PoolSurroundings, std::string> Reach(const PoolServerOptions& options) {
   std::string problem;
-
-  explicit Surroundings(const PoolServerOptions& options) {
-    const Status checked = pool::CheckPool(options.pool, &problem);
-    if (!checked.ok() && problem.empty()) problem = checked.ToString();
-    if (!problem.empty()) return;
-    auto opened = OpenZooKeeper(options.pool.zookeeper, &problem);
-    if (opened) coordinator = std::move(*opened);
-    fabric = pool::MakeFabric(options.pool.fabric);
-    if (problem.empty()) problem = WhyUnreachable(options);
-  }
-};
+  auto reached = pool::ReachPool(options.pool, &problem);
+  if (!reached) return std::unexpected(problem);
+  problem = WhyUnreachable(options);
+  if (!problem.empty()) return std::unexpected(problem);
+  return std::move(*reached);
+}
 
 std::string CannotOpen(const PoolServerOptions& options, const Status& status) {
   return fmt::format("cannot serve at {}: {}", options.listen, status.ToString());
@@ -150,8 +144,8 @@ std::unique_ptr<Engine> MakeTree() {
 
 int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
   const sigset_t signals = BlockEndSignals();
-  Surroundings around(options);
-  if (!around.problem.empty()) return Complain(around.problem);
+  const auto around = Reach(options);
+  if (!around) return Complain(around.error());
   const uint64_t chunks = bytes / pool::kChunkBytes;
   if (chunks == 0 || chunks > pool::kChunksMax) {
     return Complain(fmt::format("{} bytes: a memory server has {} to {}", bytes, pool::kChunkBytes,
@@ -159,13 +153,13 @@ int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
   }
   const uint32_t id = NewId();
   auto server =
-      pool::MemoryServer::Open(*around.fabric, options.listen, id, static_cast<uint32_t>(chunks));
+      pool::MemoryServer::Open(*around->fabric, options.listen, id, static_cast<uint32_t>(chunks));
   if (!server) return Complain(CannotOpen(options, server.error()));
   const Address address = AdvertisedAddress(options, (*server)->address());
   const auto wake = [&] { (*server)->Wake(); };
   const EndSignal end(signals);
   Patience patience(options);
-  pool::MemoryKeeper keeper(*around.coordinator, SystemClock(),
+  pool::MemoryKeeper keeper(*around->coordinator, SystemClock(),
                             {.pool = options.pool.name,
                              .id = id,
                              .address = address,
@@ -188,8 +182,8 @@ namespace {
 
 // One index server from its start until it has lost its role, or the process is to end. Returns the
 // exit status; nothing: another one may begin in its place.
-std::optional<int> ServeIndex(const PoolServerOptions& options, Surroundings& around,
-                              const EndSignal& end) {
+std::optional<int> ServeIndex(const PoolServerOptions& options,
+                              const pool::PoolSurroundings& around, const EndSignal& end) {
   const uint32_t id = NewId();
   auto server = pool::IndexServer::Open(
       *around.fabric, SystemClock(),
@@ -225,11 +219,11 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, Surroundings& ar
 
 int RunIndexServer(const PoolServerOptions& options) {
   const sigset_t signals = BlockEndSignals();
-  Surroundings around(options);
-  if (!around.problem.empty()) return Complain(around.problem);
+  const auto around = Reach(options);
+  if (!around) return Complain(around.error());
   const EndSignal end(signals);
   for (;;) {
-    if (const auto status = ServeIndex(options, around, end)) return *status;
+    if (const auto status = ServeIndex(options, *around, end)) return *status;
   }
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/coordinator_module.h"
 #include "base/varint.h"
 #include "pool/connected_pool.h"
 #include "pool/map_watch.h"
@@ -124,18 +123,16 @@ void PrintJson(const PoolLookOptions& options, const Findings& findings) {
 
 // Errors are for a person.
 Result<Findings> Look(const PoolOptions& pool, std::string* problem) {
-  if (const Status s = pool::CheckPool(pool, problem); !s.ok()) return Fail(s);
-  auto coordinator = OpenZooKeeper(pool.zookeeper, problem);
-  if (!coordinator) return Fail(coordinator.error());
-  const auto fabric = pool::MakeFabric(pool.fabric);
-  pool::MapWatch watch(**coordinator, SystemClock(), pool.name, kSessionMs);
+  const auto around = pool::ReachPool(pool, problem);
+  if (!around) return Fail(around.error());
+  pool::MapWatch watch(*around->coordinator, SystemClock(), pool.name, kSessionMs);
   if (!watch.AwaitRoles(pool.timeout_ms)) {
     *problem = watch.view().is_connected
                    ? fmt::format("the pool {} has no roles: it needs two index servers", pool.name)
                    : fmt::format("ZooKeeper does not answer at {}", pool.zookeeper);
     return Fail(Code::kUnavailable, "there are no roles");
   }
-  auto probe = PoolProbe::Open(*fabric);
+  auto probe = PoolProbe::Open(*around->fabric);
   if (!probe) return Fail(probe.error());
   Findings findings{.view = watch.view(), .rows = {}, .status = {}};
   AskIndexServers(**probe, findings);
