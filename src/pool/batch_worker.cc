@@ -151,6 +151,7 @@ void BatchWorker::LookUp(std::span<const uint32_t> slots) {
 void BatchWorker::Decide(uint32_t slot, const Lookup& lookup) {
   const Request& request = batch_->requests()[slot];
   if (lookup.result == Lookup::Result::kFailed) return out_->Refuse(slot, session_->NoAnswer());
+  if (lookup.result == Lookup::Result::kLost) return out_->Refuse(slot, kItemLost);
   const bool is_found = lookup.result == Lookup::Result::kFound;
   std::optional<PointState> state;
   if (is_found) state = PointState{.value = lookup.value};

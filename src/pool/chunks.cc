@@ -6,54 +6,106 @@
 
 namespace skep::pool {
 
-std::optional<ChunkPlace> ChunkRanges::PlaceOf(uint32_t chunk) const {
-  const auto behind = std::ranges::upper_bound(ranges_, chunk, {}, &ChunkRange::first);
-  if (behind == ranges_.begin()) return std::nullopt;
-  const ChunkRange& range = *(behind - 1);
-  if (chunk - range.first >= range.count) return std::nullopt;
-  return ChunkPlace{.server = range.server, .offset = uint64_t{chunk - range.first} * kChunkBytes};
-}
-
-void ChunkRanges::EncodeTo(std::string& to) const {
-  AppendVarint(to, ranges_.size());
-  for (const ChunkRange& range : ranges_) {
-    AppendVarint(to, range.server);
-    AppendVarint(to, range.first);
-    AppendVarint(to, range.count);
-  }
-}
-
-bool ChunkRanges::Decode(std::string_view& from, ChunkRanges* ranges) {
-  *ranges = {};
-  uint64_t count = 0;
-  if (!TakeVarint(from, &count)) return false;
-  for (uint64_t i = 0; i < count; ++i) {
-    ChunkRange range;
-    if (!TakeNumber(from, &range.server) || !TakeNumber(from, &range.first) ||
-        !TakeNumber(from, &range.count) || range.first != ranges->end() || range.count == 0 ||
-        range.count > kChunksMax - range.first) {
-      return false;
-    }
-    ranges->Add(range);
-  }
-  return true;
-}
-
-bool Chunks::AddServer(const ChunkRange& range) {
-  if (range.first != ranges_.end() || range.count == 0 || range.count > kChunksMax - range.first) {
+bool Chunks::AddServer(const FrameRange& range) {
+  if (range.first != ranges_.end() || range.count == 0 || range.count > kFramesMax - range.first) {
     return false;
   }
   ranges_.Add(range);
+  servers_.push_back({.range = range, .free = range.count});
   chunks_.resize(ranges_.end());
-  free_count_ += range.count;
+  used_.resize(ranges_.end());
+  ++version_;
+  CountFree();
   return true;
 }
 
-bool Chunks::Lease(uint32_t chunk, uint32_t client) {
-  if (chunk >= chunks_.size() || chunks_[chunk].state != State::kFree) return false;
+const Chunks::Server* Chunks::FindServer(uint32_t server) const {
+  const auto at =
+      std::ranges::find(servers_, server, [](const Server& one) { return one.range.server; });
+  return at == servers_.end() ? nullptr : &*at;
+}
+
+Chunks::Server* Chunks::FindMutable(uint32_t server) {
+  return const_cast<Server*>(FindServer(server));
+}
+
+void Chunks::Drain(uint32_t server) {
+  Server* const at = FindMutable(server);
+  if (at == nullptr || at->state != ServerState::kOpen) return;
+  at->state = ServerState::kDraining;
+  ++version_;
+  CountFree();
+}
+
+void Chunks::RemoveServer(uint32_t server) {
+  Server* const at = FindMutable(server);
+  if (at == nullptr || !at->is_there()) return;
+  const bool is_drained = at->state == ServerState::kDraining && at->free == at->range.count;
+  at->state = is_drained ? ServerState::kDrained : ServerState::kGone;
+  at->free = 0;
+  ++version_;
+  LoseFrames(at->range);
+  CountFree();
+}
+
+void Chunks::LoseFrames(const FrameRange& range) {
+  const auto is_lost = [&](uint32_t frame) {
+    return frame >= range.first && frame - range.first < range.count;
+  };
+  for (Chunk& chunk : chunks_) {
+    const auto end = std::ranges::remove_if(chunk.frames, is_lost).begin();
+    std::fill(end, chunk.frames.end(), kNoFrame);
+  }
+}
+
+// Those of servers that get chunks.
+void Chunks::CountFree() {
+  free_count_ = 0;
+  for (const Server& server : servers_) {
+    if (server.state == ServerState::kOpen) free_count_ += server.free;
+  }
+}
+
+void Chunks::TakeFrame(uint32_t frame) {
+  Server& server = servers_[ranges_.IndexOf(frame)];
+  used_[frame] = true;
+  --server.free;
+  server.next = frame - server.range.first + 1;
+  if (server.state == ServerState::kOpen) --free_count_;
+}
+
+void Chunks::GiveFrame(uint32_t frame) {
+  Server& server = servers_[ranges_.IndexOf(frame)];
+  used_[frame] = false;
+  ++server.free;
+  if (server.state == ServerState::kOpen) ++free_count_;
+}
+
+void Chunks::GiveFrames(Chunk& chunk) {
+  for (const uint32_t frame : chunk.frames) {
+    if (frame != kNoFrame) GiveFrame(frame);
+  }
+  chunk.frames = kNoFrames;
+}
+
+bool Chunks::AreFree(const ChunkFrames& frames) const {
+  const auto is_free = [this](uint32_t frame) {
+    return frame < used_.size() && !used_[frame] && ServerOf(frame).state == ServerState::kOpen;
+  };
+  return is_free(frames[0]) && frames[0] != frames[1] &&
+         (frames[1] == kNoFrame || is_free(frames[1]));
+}
+
+bool Chunks::Lease(uint32_t chunk, uint32_t client, const ChunkFrames& frames) {
+  if (chunk >= chunks_.size() || chunks_[chunk].state != State::kFree || !AreFree(frames)) {
+    return false;
+  }
   chunks_[chunk].state = State::kLeased;
   chunks_[chunk].client = client;
-  --free_count_;
+  chunks_[chunk].frames = frames;
+  for (const uint32_t frame : frames) {
+    if (frame != kNoFrame) TakeFrame(frame);
+  }
   next_ = chunk + 1;
   return true;
 }
@@ -72,6 +124,14 @@ void Chunks::NoteEmpty(uint32_t chunk) {
   if (chunks_[chunk].state == State::kSealed && chunks_[chunk].items == 0) empty_.insert(chunk);
 }
 
+bool Chunks::MayCommit(Slot slot, uint32_t client) const {
+  if (slot.chunk() >= chunks_.size()) return false;
+  const Chunk& chunk = chunks_[slot.chunk()];
+  return slot.units() > 0 && slot.unit() + slot.units() <= kChunkUnits &&
+         chunk.state == State::kLeased && chunk.client == client && chunk.gen == slot.gen() &&
+         !chunk.is_lost();
+}
+
 void Chunks::DropItem(Slot slot) {
   --chunks_[slot.chunk()].items;
   NoteEmpty(slot.chunk());
@@ -80,8 +140,37 @@ void Chunks::DropItem(Slot slot) {
 bool Chunks::Recycle(uint32_t chunk) {
   if (empty_.erase(chunk) == 0) return false;
   const auto gen = static_cast<uint8_t>(chunks_[chunk].gen + 1);
+  GiveFrames(chunks_[chunk]);
   chunks_[chunk] = {.gen = gen};
-  ++free_count_;
+  return true;
+}
+
+uint32_t* Chunks::RoomFor(Chunk& chunk, uint32_t server) {
+  uint32_t* room = nullptr;
+  for (uint32_t& frame : chunk.frames) {
+    if (frame == kNoFrame || ServerOf(frame).state == ServerState::kDraining) {
+      if (room == nullptr) room = &frame;
+    } else if (ServerOf(frame).range.server == server) {
+      return nullptr;
+    }
+  }
+  return room;
+}
+
+bool Chunks::Adopt(uint32_t chunk, uint8_t gen, uint32_t from, uint32_t client) {
+  if (chunk >= chunks_.size() || from >= chunks_.size()) return false;
+  Chunk& to = chunks_[chunk];
+  Chunk& giver = chunks_[from];
+  const bool can_give = giver.state == State::kLeased && giver.client == client &&
+                        giver.items == 0 && !giver.is_lost() && giver.frames[1] == kNoFrame;
+  if (!can_give || to.state != State::kSealed || to.gen != gen || to.is_lost()) return false;
+  const Server& server = ServerOf(giver.frames[0]);
+  uint32_t* const room =
+      server.state == ServerState::kOpen ? RoomFor(to, server.range.server) : nullptr;
+  if (room == nullptr) return false;
+  if (*room != kNoFrame) GiveFrame(*room);
+  *room = giver.frames[0];
+  giver = {.gen = static_cast<uint8_t>(giver.gen + 1)};
   return true;
 }
 
@@ -92,12 +181,31 @@ void Chunks::SealAllOf(uint32_t client) {
 void Chunks::EncodeServers(std::string& to) const {
   ranges_.EncodeTo(to);
   AppendVarint(to, next_);
+  AppendVarint(to, version_);
+  for (const Server& server : servers_) {
+    to.push_back(static_cast<char>(server.state));
+    AppendVarint(to, server.next);
+  }
 }
 
 bool Chunks::DecodeServers(std::string_view& from) {
-  if (!ChunkRanges::Decode(from, &ranges_) || !TakeNumber(from, &next_)) return false;
+  if (!FrameRanges::Decode(from, &ranges_) || !TakeNumber(from, &next_) ||
+      !TakeVarint(from, &version_)) {
+    return false;
+  }
+  for (const FrameRange& range : ranges_.all()) {
+    Server& server = servers_.emplace_back(Server{.range = range});
+    if (from.empty() || static_cast<uint8_t>(from[0]) > static_cast<uint8_t>(ServerState::kGone)) {
+      return false;
+    }
+    server.state = static_cast<ServerState>(from[0]);
+    server.free = server.is_there() ? range.count : 0;
+    from.remove_prefix(1);
+    if (!TakeNumber(from, &server.next) || server.next > range.count) return false;
+  }
   chunks_.resize(ranges_.end());
-  free_count_ = ranges_.end();
+  used_.resize(ranges_.end());
+  CountFree();
   return next_ <= ranges_.end();
 }
 
@@ -108,6 +216,7 @@ void Chunks::EncodeChunks(uint32_t begin, uint32_t end, std::string& to) const {
     to.push_back(static_cast<char>(chunk.gen));
     AppendVarint(to, chunk.client);
     AppendVarint(to, chunk.items);
+    AppendFrames(to, chunk.frames);
   }
 }
 
@@ -118,23 +227,33 @@ bool Chunks::DecodeChunk(std::string_view& from, Chunk* chunk) {
   chunk->state = static_cast<State>(from[0]);
   chunk->gen = static_cast<uint8_t>(from[1]);
   from.remove_prefix(2);
-  return TakeNumber(from, &chunk->client) && TakeNumber(from, &chunk->items);
+  if (!TakeNumber(from, &chunk->client) || !TakeNumber(from, &chunk->items) ||
+      !TakeFrames(from, &chunk->frames)) {
+    return false;
+  }
+  for (const uint32_t frame : chunk->frames) {
+    if (frame == kNoFrame) continue;
+    if (frame >= used_.size() || used_[frame] || ServerOf(frame).free == 0) return false;
+    const uint32_t next = servers_[ranges_.IndexOf(frame)].next;
+    TakeFrame(frame);
+    servers_[ranges_.IndexOf(frame)].next = next;
+  }
+  return true;
 }
 
 bool Chunks::DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end) {
   for (*end = begin; !from.empty(); ++*end) {
     if (*end >= chunks_.size() || !DecodeChunk(from, &chunks_[*end])) return false;
-    if (chunks_[*end].state != State::kFree) --free_count_;
     NoteEmpty(*end);
   }
   return true;
 }
 
-bool Chunks::MayCommit(Slot slot, uint32_t client) const {
-  if (slot.chunk() >= chunks_.size()) return false;
-  const Chunk& chunk = chunks_[slot.chunk()];
-  return slot.units() > 0 && slot.unit() + slot.units() <= kChunkUnits &&
-         chunk.state == State::kLeased && chunk.client == client && chunk.gen == slot.gen();
+void Chunks::EncodePlaces(uint32_t begin, uint32_t end, std::string& to) const {
+  for (uint32_t i = begin; i < end; ++i) {
+    to.push_back(static_cast<char>(chunks_[i].gen));
+    AppendFrames(to, chunks_[i].frames);
+  }
 }
 
 }  // namespace skep::pool

@@ -2,12 +2,25 @@
 //
 //            lease                seal                     recycle
 //   free ----------> leased -------------------> sealed ------------> free, at the next generation
-//                            (by the client, or             (no item left, and nobody can read or
-//                             when the client ends)          write it any more: hash_role.h)
+//    ^                 |   (by the client, or             (no item left, and nobody can read or
+//    +-----------------+    when the client ends)          write it any more: chunk_upkeep.h)
+//          adopted
 //
 // Clients lease chunks, fill them from the front, and never free anything: an item is gone when no
 // slot names it, and its space when its chunk is recycled. An item that was written and never
 // committed takes its space until then, and needs nobody to look for it.
+//
+// A chunk gets its frames (frames.h) with its lease, of as many servers as there are to be
+// replicas, and gives them back when it is recycled. In between they change in two ways:
+//   - a server is gone for ever: the chunk has one frame fewer. Without any, it is lost, and its
+//     items with it; they leave when their keys are written or removed.
+//   - a sealed chunk, which nobody changes any more, was copied to a frame of another server: it
+//     gets that frame from the chunk that its copier had leased for it (Adopt), as a further one or
+//     in place of one on a server that is drained.
+// So a frame that has left a chunk of one generation is never used again while the chunk has that
+// generation, unless as its own: it belonged to a server that is gone or drained, and those get no
+// chunks any more. Whoever knows a chunk's frames of a generation from before finds there either
+// what the chunk has, or nobody.
 //
 // Part of the state that both index servers keep: all changes are entries of their log.
 // Thread safety: one owner.
@@ -20,40 +33,10 @@
 #include <string_view>
 #include <vector>
 
+#include "pool/frames.h"
 #include "pool/slot.h"
 
 namespace skep::pool {
-
-// Chunks that follow each other in the memory of one server, from its beginning on.
-struct ChunkRange {
-  uint32_t server = 0;
-  uint32_t first = 0;
-  uint32_t count = 0;
-};
-
-// Where a chunk lies.
-struct ChunkPlace {
-  uint32_t server = 0;
-  uint64_t offset = 0;
-};
-
-// All ranges, ascending and without gaps. What clients keep, too.
-class ChunkRanges {
- public:
-  // The range begins at end().
-  void Add(const ChunkRange& range) { ranges_.push_back(range); }
-  uint32_t end() const { return ranges_.empty() ? 0 : ranges_.back().first + ranges_.back().count; }
-  std::optional<ChunkPlace> PlaceOf(uint32_t chunk) const;
-  const std::vector<ChunkRange>& all() const { return ranges_; }
-
-  // count, then of each: server, first, count. Varints.
-  void EncodeTo(std::string& to) const;
-  // Takes ranges from the front. False: the bytes are none.
-  static bool Decode(std::string_view& from, ChunkRanges* ranges);
-
- private:
-  std::vector<ChunkRange> ranges_;
-};
 
 class Chunks {
  public:
@@ -63,15 +46,40 @@ class Chunks {
     uint8_t gen = 0;
     uint32_t client = 0;  // kLeased, kSealed: who has, or had, the lease
     uint32_t items = 0;   // that slots name
+    ChunkFrames frames = kNoFrames;
+    bool is_lost() const { return state != State::kFree && frames[0] == kNoFrame; }
     friend bool operator==(const Chunk&, const Chunk&) = default;
+  };
+  // Of a memory server, in this order only.
+  enum class ServerState : uint8_t {
+    kOpen,
+    kDraining,  // it gets no chunks, and those that it has are copied to others
+    kDrained,   // it has none any more
+    kGone,      // what it had is lost
+  };
+  struct Server {
+    FrameRange range;
+    ServerState state = ServerState::kOpen;
+    uint32_t free = 0;  // frames; kDrained, kGone: 0
+    uint32_t next = 0;  // where to look for a free one, in the range
+    // Its frames are those of chunks, or may be.
+    bool is_there() const { return state <= ServerState::kDraining; }
+    friend bool operator==(const Server&, const Server&) = default;
   };
 
   // False, and nothing is changed: the range does not begin where the last one ended, or is empty.
-  bool AddServer(const ChunkRange& range);
-  // False, and nothing is changed: the chunk is in no state for it.
-  bool Lease(uint32_t chunk, uint32_t client);
+  bool AddServer(const FrameRange& range);
+  // These change nothing if there is no such server, or it is that far already.
+  void Drain(uint32_t server);
+  // It is drained if it was to be and no chunk has a frame of it; else what it has is lost.
+  void RemoveServer(uint32_t server);
+  // False, and nothing is changed: the chunk, or one of the frames, is in no state for it.
+  bool Lease(uint32_t chunk, uint32_t client, const ChunkFrames& frames);
   bool Seal(uint32_t chunk, uint32_t client);
   bool Recycle(uint32_t chunk);
+  // `from`, which the client has leased with one frame, has the bytes of the sealed chunk of this
+  // generation: its frame becomes the chunk's, and it is free.
+  bool Adopt(uint32_t chunk, uint8_t gen, uint32_t from, uint32_t client);
   // Seals all that the client has leased.
   void SealAllOf(uint32_t client);
 
@@ -94,6 +102,16 @@ class Chunks {
     }
     return std::nullopt;
   }
+  // A frame of the server that no chunk has, in the same way.
+  template <typename IsTaken>
+  std::optional<uint32_t> FindFreeFrame(const Server& server, IsTaken is_taken) const {
+    if (server.free == 0) return std::nullopt;
+    for (uint32_t i = 0; i < server.range.count; ++i) {
+      const uint32_t frame = server.range.first + (server.next + i) % server.range.count;
+      if (!used_[frame] && !is_taken(frame)) return frame;
+    }
+    return std::nullopt;
+  }
 
   // How these chunks come to another server (state_transfer.h): first the memory servers and where
   // to look for a free chunk, then the chunks [begin, end), in their order, in pieces.
@@ -104,20 +122,43 @@ class Chunks {
   // Takes the chunks from `begin` on, to the end of the bytes; `end` is one past the last one.
   bool DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end);
 
-  const ChunkRanges& ranges() const { return ranges_; }
+  // What clients are told of the chunks [begin, end) (client_places.h): of each its generation and
+  // its frames.
+  void EncodePlaces(uint32_t begin, uint32_t end, std::string& to) const;
+
+  const FrameRanges& ranges() const { return ranges_; }
+  const std::vector<Server>& servers() const { return servers_; }
+  // Null: there is none.
+  const Server* FindServer(uint32_t server) const;
+  const Server& ServerOf(uint32_t frame) const { return servers_[ranges_.IndexOf(frame)]; }
   const std::vector<Chunk>& all() const { return chunks_; }
+  // Frames that may be had.
   uint32_t free_count() const { return free_count_; }
+  // Rises with every change of the servers.
+  uint64_t version() const { return version_; }
 
  private:
   // The chunk may be empty now.
   void NoteEmpty(uint32_t chunk);
-  static bool DecodeChunk(std::string_view& from, Chunk* chunk);
+  void TakeFrame(uint32_t frame);
+  void GiveFrame(uint32_t frame);
+  void GiveFrames(Chunk& chunk);
+  bool AreFree(const ChunkFrames& frames) const;
+  void LoseFrames(const FrameRange& range);
+  // Where the chunk's frames have room for one of the server; none: nowhere.
+  uint32_t* RoomFor(Chunk& chunk, uint32_t server);
+  Server* FindMutable(uint32_t server);
+  void CountFree();
+  bool DecodeChunk(std::string_view& from, Chunk* chunk);
 
-  ChunkRanges ranges_;
-  std::vector<Chunk> chunks_;
+  FrameRanges ranges_;
+  std::vector<Server> servers_;  // of the ranges
+  std::vector<bool> used_;       // by frame
+  std::vector<Chunk> chunks_;    // as many as frames
   std::set<uint32_t> empty_;
   uint32_t free_count_ = 0;
   uint32_t next_ = 0;  // where to look for a free one
+  uint64_t version_ = 0;
 };
 
 }  // namespace skep::pool

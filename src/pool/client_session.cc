@@ -50,11 +50,11 @@ rma::PeerId ClientSession::MemoryPeer(uint32_t server) {
 }
 
 template <typename Find>
-rma::PeerId ClientSession::Await(Find find) {
+rma::PeerId ClientSession::Await(Find find, uint64_t until_ns) {
   for (;;) {
     const rma::PeerId peer = find();
     if (peer != 0) return peer;
-    if (IsLate()) return 0;
+    if (IsLate() || now_ns() >= until_ns) return 0;
     PollOnce();
     map_ = source_();
   }
@@ -71,11 +71,17 @@ void ClientSession::Handle(const rma::Event& event) {
       index_servers_.Handle(event);
       memory_servers_.Handle(event);
       if (event.kind == rma::Event::Kind::kLeft) greeted_.erase(event.peer);
+      if (event.kind == rma::Event::Kind::kJoined) suspects_.clear();
       break;
     case rma::Event::Kind::kDone:
       if (event.token < first_post_) break;
       --posts_;
       if (!event.status.ok()) post_failed_ = true;
+      if (const auto posted = std::ranges::find(posted_, event.peer, &Posted::peer);
+          posted != posted_.end()) {
+        --posted->posts;
+        if (!event.status.ok() && posted->memory_server != 0) Suspect(posted->memory_server);
+      }
       break;
     case rma::Event::Kind::kReply:
       if (event.token != call_token_) break;
@@ -89,7 +95,12 @@ void ClientSession::Handle(const rma::Event& event) {
 }
 
 // In as many posts as the fabric's limits want.
-void ClientSession::Post(rma::PeerId peer, std::span<const rma::Operation> operations) {
+void ClientSession::Post(rma::PeerId peer, uint32_t memory_server,
+                         std::span<const rma::Operation> operations) {
+  Posted& posted =
+      posted_.emplace_back(Posted{.peer = peer,
+                                  .memory_server = memory_server,
+                                  .reads = operations.front().kind == rma::Operation::Kind::kRead});
   const rma::Capabilities& can = endpoint_->capabilities();
   for (auto left = operations; !left.empty();) {
     size_t count = 0;
@@ -100,9 +111,9 @@ void ClientSession::Post(rma::PeerId peer, std::span<const rma::Operation> opera
     }
     endpoint_->Post(peer, next_token_++, left.first(count));
     left = left.subspan(count);
+    ++posted.posts;
     ++posts_;
   }
-  posted_to_.push_back(peer);
   for (const rma::Operation& operation : operations) {
     const bool is_read = operation.kind == rma::Operation::Kind::kRead;
     ++(is_read ? statistics_.reads : statistics_.writes);
@@ -112,6 +123,7 @@ void ClientSession::Post(rma::PeerId peer, std::span<const rma::Operation> opera
 
 bool ClientSession::Run(const Round& round) {
   ++statistics_.rounds;
+  if (!suspects_.empty()) ForgetOldSuspicions();
   for (const auto& [server, operations] : round.memory_) {
     const bool writes =
         !operations.empty() && operations.front().kind == rma::Operation::Kind::kWrite;
@@ -119,34 +131,42 @@ bool ClientSession::Run(const Round& round) {
   }
   first_post_ = next_token_;
   post_failed_ = false;
-  posted_to_.clear();
+  posted_.clear();
   if (!round.index_.empty()) {
     const rma::PeerId peer = PeerOf(To::kHashServer);
     if (peer == 0) return false;
-    Post(peer, round.index_);
+    Post(peer, 0, round.index_);
   }
   for (const auto& [server, operations] : round.memory_) {
     if (operations.empty()) continue;
     const rma::PeerId peer = MemoryPeer(server);
-    if (peer != 0) Post(peer, operations);
-    if (peer == 0) post_failed_ = true;
+    if (peer != 0) Post(peer, server, operations);
+    if (peer != 0) continue;
+    post_failed_ = true;
+    Suspect(server);
   }
+  const uint64_t begin_ns = posts_ > 0 && places_.has_replicas() ? now_ns() : 0;
   while (posts_ > 0) {
     // The bytes are the caller's again only when each post has ended, and ending the connection
     // ends those that are still under way.
     const auto events = endpoint_->Poll(kPollMs);
     for (const rma::Event& event : events) Handle(event);
     if (events.empty() && (IsLate() || HasOtherMap())) {
-      for (const rma::PeerId peer : posted_to_) endpoint_->Disconnect(peer);
+      for (const Posted& posted : posted_) endpoint_->Disconnect(posted.peer);
+    } else if (events.empty() && places_.has_replicas()) {
+      GiveUpSlow(begin_ns);
     }
   }
-  if (post_failed_) ++statistics_.retries_lost;
+  if (post_failed_) {
+    ++statistics_.retries_lost;
+    places_.Forget();
+  }
   return !post_failed_;
 }
 
 std::optional<std::string_view> ClientSession::Call(To to, std::string_view request,
                                                     ReplyCode* code) {
-  return Call(Await([&] { return PeerOf(to); }), request, code);
+  return Call(Await([&] { return PeerOf(to); }, UINT64_MAX), request, code);
 }
 
 std::optional<std::string_view> ClientSession::Call(rma::PeerId peer, std::string_view request,
@@ -184,9 +204,12 @@ bool ClientSession::AskToJoin() {
   for (uint64_t* word : {&keys_.index[0], &keys_.index[1], &keys_.tag[0], &keys_.tag[1]}) {
     if (!TakeWord(*fields, word)) return false;
   }
-  if (!TakeVarint(*fields, &times_.read_ns_max) || !TakeVarint(*fields, &times_.lease_ns)) {
+  uint64_t version = 0;
+  if (!TakeVarint(*fields, &times_.read_ns_max) || !TakeVarint(*fields, &times_.lease_ns) ||
+      !TakeVarint(*fields, &version)) {
     return false;
   }
+  TakePlacesVersion(version);
   client_ = client;
   greeted_.clear();
   ++statistics_.joins;
@@ -209,7 +232,10 @@ bool ClientSession::Renew() {
   ReplyCode code;
   auto fields = Call(To::kHashServer, request, &code);
   uint64_t lease_ns = 0;
-  if (fields && TakeVarint(*fields, &lease_ns) && TakeVarint(*fields, &buckets_)) {
+  uint64_t version = 0;
+  if (fields && TakeVarint(*fields, &lease_ns) && TakeVarint(*fields, &buckets_) &&
+      TakeVarint(*fields, &version)) {
+    TakePlacesVersion(version);
     lease_until_ns_ = sent_ns + lease_ns;
     ++statistics_.renewals;
     return true;
@@ -224,7 +250,9 @@ bool ClientSession::TakeLease() {
 }
 
 bool ClientSession::Greet(uint32_t server) {
-  const rma::PeerId peer = Await([&] { return MemoryPeer(server); });
+  const uint64_t until_ns = places_.has_replicas() ? now_ns() + kWriteWaitNs : UINT64_MAX;
+  const rma::PeerId peer = Await([&] { return MemoryPeer(server); }, until_ns);
+  if (peer == 0) Suspect(server);
   if (peer == 0 || greeted_.contains(peer)) return peer != 0;
   std::string request(1, static_cast<char>(MessageKind::kHello));
   AppendVarint(request, client_);
@@ -239,19 +267,85 @@ bool ClientSession::Greet(uint32_t server) {
   return false;
 }
 
-bool ClientSession::LearnRanges() {
-  const char request = static_cast<char>(MessageKind::kRanges);
+bool ClientSession::LearnPlaces(uint32_t chunk) {
+  const uint32_t first = chunk - chunk % ClientPlaces::kChunksAtOnce;
+  std::string request(1, static_cast<char>(MessageKind::kPlaces));
+  AppendVarint(request, first);
+  AppendVarint(request, ClientPlaces::kChunksAtOnce);
   ReplyCode code;
-  auto fields = Call(To::kHashServer, {&request, 1}, &code);
-  ChunkRanges ranges;
-  if (!fields || !ChunkRanges::Decode(*fields, &ranges)) return false;
-  ranges_ = std::move(ranges);
-  return true;
+  const auto fields = Call(To::kHashServer, request, &code);
+  if (!fields || fields->empty()) return false;
+  removes_lost_ = fields->front() != 0;
+  return places_.Learn(first, fields->substr(1));
 }
 
-std::optional<ChunkPlace> ClientSession::PlaceOf(uint32_t chunk) {
-  if (chunk >= ranges_.end() && !LearnRanges()) return std::nullopt;
-  return ranges_.PlaceOf(chunk);
+ClientSession::Where ClientSession::Locate(Slot slot, FramePlace* place) {
+  const ChunkFrames* frames = places_.Find(slot.chunk(), slot.gen());
+  if (frames == nullptr) {
+    if (!LearnPlaces(slot.chunk())) return Where::kStale;
+    frames = places_.Find(slot.chunk(), slot.gen());
+    if (frames == nullptr) {
+      return places_.IsWithout(slot.chunk(), slot.gen()) ? Where::kLost : Where::kStale;
+    }
+  }
+  *place = places_.PlaceOf(suspects_.empty() ? (*frames)[0] : ChooseFrame(*frames));
+  return Where::kHere;
+}
+
+uint32_t ClientSession::ChooseFrame(const ChunkFrames& frames) const {
+  for (const uint32_t frame : frames) {
+    if (frame == kNoFrame) break;
+    const uint32_t server = places_.PlaceOf(frame).server;
+    if (std::ranges::find(suspects_, server) == suspects_.end()) return frame;
+  }
+  return frames[0];
+}
+
+void ClientSession::TakePlacesVersion(uint64_t version) {
+  if (version != places_version_) places_.Forget();
+  places_version_ = version;
+}
+
+bool ClientSession::Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
+                           std::vector<FramePlace>* places) {
+  places->clear();
+  for (const uint32_t frame : frames) {
+    if (frame == kNoFrame) break;
+    if (!places_.Has(frame) && (!LearnPlaces(0) || !places_.Has(frame))) return false;
+    places->push_back(places_.PlaceOf(frame));
+  }
+  places_.Learn(chunk, gen, frames);
+  return !places->empty();
+}
+
+void ClientSession::Suspect(uint32_t server) {
+  suspected_until_ns_ = now_ns() + kSuspicionNs;
+  if (std::ranges::find(suspects_, server) == suspects_.end()) suspects_.push_back(server);
+}
+
+void ClientSession::ForgetOldSuspicions() {
+  if (now_ns() >= suspected_until_ns_) suspects_.clear();
+}
+
+void ClientSession::GiveUpSlow(uint64_t begin_ns) {
+  const uint64_t waited_ns = now_ns() - begin_ns;
+  for (const Posted& posted : posted_) {
+    const uint32_t server = posted.memory_server;
+    if (server == 0 || posted.posts == 0 ||
+        waited_ns < (posted.reads ? kReadWaitNs : kWriteWaitNs) ||
+        std::ranges::find(suspects_, server) != suspects_.end()) {
+      continue;
+    }
+    Suspect(server);
+    endpoint_->Disconnect(posted.peer);
+  }
+}
+
+void ClientSession::LookAtPlaces() {
+  const uint64_t now = now_ns();
+  if (now < look_at_places_ns_ || client_ == 0) return;
+  look_at_places_ns_ = now + times_.lease_ns;
+  if (now + times_.lease_ns / 4 >= lease_until_ns_) Renew();
 }
 
 }  // namespace skep::pool

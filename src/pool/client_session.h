@@ -1,9 +1,15 @@
 // client_session.h: what one thread of a client keeps of a pool: its connections, its name, its
-// lease of one-sided reads, and the ranges of chunks.
+// lease of one-sided reads, and where chunks lie.
 //
 // Everything waits, up to a deadline: the caller is a thread that wants an answer. While it waits
 // the session connects again, asks for the map again when a server says that it has changed, and
 // joins again when it has been forgotten.
+//
+// Replicas. An item is read in one of the frames of its chunk. A memory server that does not answer
+// is left alone for kSuspicionNs, if others have the same chunks: one whose connection is not there
+// or ends, one that lets reads wait for kReadWaitNs, or writes for kWriteWaitNs. Those are ended
+// with the connection, so that their bytes are the caller's again. While all servers of a chunk
+// are left alone one of them is used all the same, and waited for.
 //
 // Thread safety: one owner.
 #pragma once
@@ -20,7 +26,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "pool/chunks.h"
+#include "pool/client_places.h"
 #include "pool/dialer.h"
 #include "pool/index_context.h"
 #include "pool/messages.h"
@@ -65,10 +71,10 @@ class Round {
                       .local = to});
   }
   // Of a memory server.
-  void ReadMemory(const ChunkPlace& place, uint64_t offset, uint32_t bytes, void* to) {
+  void ReadMemory(const FramePlace& place, uint64_t offset, uint32_t bytes, void* to) {
     Memory(place, rma::Operation::Kind::kRead, offset, bytes, to);
   }
-  void WriteMemory(const ChunkPlace& place, uint64_t offset, uint32_t bytes, void* from) {
+  void WriteMemory(const FramePlace& place, uint64_t offset, uint32_t bytes, void* from) {
     Memory(place, rma::Operation::Kind::kWrite, offset, bytes, from);
   }
   bool empty() const { return index_.empty() && memory_operations_ == 0; }
@@ -80,7 +86,7 @@ class Round {
 
  private:
   friend class ClientSession;
-  void Memory(const ChunkPlace& place, rma::Operation::Kind kind, uint64_t offset, uint32_t bytes,
+  void Memory(const FramePlace& place, rma::Operation::Kind kind, uint64_t offset, uint32_t bytes,
               void* local) {
     ++memory_operations_;
     OperationsOf(place.server)
@@ -166,12 +172,43 @@ class ClientSession {
   // The client has been forgotten: the next Join() makes a new one.
   void ForgetClient() { client_ = 0; }
 
-  // Where a chunk lies; nothing: no server has it. May ask the hash server.
-  std::optional<ChunkPlace> PlaceOf(uint32_t chunk);
+  // Where an item with this slot may be read. May ask the hash server.
+  enum class Where : uint8_t {
+    kHere,
+    kLost,   // no memory server has its chunk any more
+    kStale,  // its chunk has another generation by now; or it could not be found out
+  };
+  Where Locate(Slot slot, FramePlace* place);
+  // Where a chunk lies whose lease told these frames. False: it could not be found out.
+  bool Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
+              std::vector<FramePlace>* places);
+  // Whether the pool removes the keys whose items are lost.
+  bool removes_lost() const { return removes_lost_; }
+  // Memory servers that do not answer, as it seems.
+  const std::vector<uint32_t>& suspects() {
+    if (!suspects_.empty()) ForgetOldSuspicions();
+    return suspects_;
+  }
+  // Rises when memory servers come, go, or are drained, as the hash server tells with a lease: what
+  // this client has leased may lie on too few of them.
+  uint64_t places_version() const { return places_version_; }
+  // For clients that only write: asks for that now and then.
+  void LookAtPlaces();
 
   ClientStatistics& statistics() { return statistics_; }
 
  private:
+  static constexpr uint64_t kSuspicionNs = 500'000'000;
+  static constexpr uint64_t kReadWaitNs = 50'000'000;
+  static constexpr uint64_t kWriteWaitNs = 500'000'000;
+
+  // What the present round has posted to one peer.
+  struct Posted {
+    rma::PeerId peer = 0;
+    uint32_t memory_server = 0;  // 0: the hash server
+    bool reads = false;
+    size_t posts = 0;  // under way
+  };
   struct Reply {
     bool has_come = false;
     bool is_good = false;
@@ -180,18 +217,24 @@ class ClientSession {
 
   rma::PeerId PeerOf(To to);
   rma::PeerId MemoryPeer(uint32_t server);
-  // A connection that is made, waited for.
+  // A connection that is made, waited for until then.
   template <typename Find>
-  rma::PeerId Await(Find find);
+  rma::PeerId Await(Find find, uint64_t until_ns);
   std::optional<std::string_view> Call(rma::PeerId peer, std::string_view request, ReplyCode* code);
-  void Post(rma::PeerId peer, std::span<const rma::Operation> operations);
+  void Post(rma::PeerId peer, uint32_t memory_server, std::span<const rma::Operation> operations);
   void PollOnce();
   void Handle(const rma::Event& event);
   // Sees to it that the memory server knows whose this connection is, so that it can fence it:
   // before anything is written there. False: the server does not answer.
   bool Greet(uint32_t server);
   bool AskToJoin();
-  bool LearnRanges();
+  bool LearnPlaces(uint32_t chunk);
+  void TakePlacesVersion(uint64_t version);
+  uint32_t ChooseFrame(const ChunkFrames& frames) const;
+  void Suspect(uint32_t server);
+  void ForgetOldSuspicions();
+  // Ends the posts that have waited for too long, with their connections, if others may answer.
+  void GiveUpSlow(uint64_t begin_ns);
 
   const std::unique_ptr<rma::Endpoint> endpoint_;
   Clock& clock_;
@@ -201,7 +244,12 @@ class ClientSession {
   Dialer index_servers_;
   Dialer memory_servers_;
   std::set<rma::PeerId> greeted_;  // memory servers that know this client
-  ChunkRanges ranges_;
+  ClientPlaces places_;
+  bool removes_lost_ = false;
+  uint64_t places_version_ = 0;
+  std::vector<uint32_t> suspects_;
+  uint64_t suspected_until_ns_ = 0;  // all of them
+  uint64_t look_at_places_ns_ = 0;
   DigestKeys keys_;
   uint32_t client_ = 0;  // 0: none
   uint64_t lease_until_ns_ = 0;
@@ -214,7 +262,7 @@ class ClientSession {
   uint64_t first_post_ = 0;  // posts of the present round have tokens from here on
   size_t posts_ = 0;         // of the present round that are under way
   bool post_failed_ = false;
-  std::vector<rma::PeerId> posted_to_;
+  std::vector<Posted> posted_;
   uint64_t call_token_ = 0;  // of the present call
   Reply reply_;
   ClientStatistics statistics_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "pool/fields.h"
 
 namespace skep::pool {
@@ -13,6 +14,7 @@ constexpr size_t kFindsMax = 4096;         // keys of one request
 constexpr size_t kCommitsMax = 4096;       // entries of one request
 constexpr size_t kCommitBytesMax = 4 << 20;
 constexpr size_t kSealsMax = 4096;
+constexpr uint32_t kPlacesMax = 4096;  // chunks of one answer
 
 bool IsCommit(const LogEntry& entry) {
   return entry.kind == LogEntry::Kind::kPut || entry.kind == LogEntry::Kind::kDelete;
@@ -39,9 +41,12 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
       applied_(applied),
       next_index_(context.state.applied() + 1),
       next_client_(context.state.next_client()),
+      placement_(context.state.chunks()),
       transfer_(context),
       sorted_servers_(context.endpoint),
-      chunks_(context, [this](const LogEntry& entry) { Enter(entry); }) {}
+      memory_calls_(context),
+      memory_watch_(context, memory_calls_, [this](const LogEntry& entry) { Enter(entry); }),
+      chunks_(context, memory_calls_, [this](const LogEntry& entry) { Enter(entry); }) {}
 
 void HashRole::MapChanged() {
   if (context_.map.epoch != epoch_) {
@@ -57,7 +62,7 @@ void HashRole::MapChanged() {
   context_.state.sessions().ForEach([&](uint32_t client) { seen_ns_.try_emplace(client, now); });
   applied_.store(AppliedWord(context_.map.epoch, context_.state.applied()).bits(),
                  std::memory_order_release);
-  chunks_.GreetMemoryServers();
+  memory_watch_.Turn();
 }
 
 bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_view fields) {
@@ -77,8 +82,8 @@ bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_vie
     case MessageKind::kSeal:
       SealChunks(event, fields);
       return true;
-    case MessageKind::kRanges:
-      TellRanges(event);
+    case MessageKind::kPlaces:
+      TellPlaces(event, fields);
       return true;
     case MessageKind::kFind:
       Find(event, fields);
@@ -175,6 +180,7 @@ void HashRole::Renew(const rma::Event& event, std::string_view fields) {
   fields_.clear();
   AppendVarint(fields_, std::min(context_.times.lease_ns, authority_until_ns_ - context_.now_ns()));
   AppendVarint(fields_, context_.state.hash()->buckets());
+  AppendVarint(fields_, context_.state.chunks().version());
   context_.Answer(event.peer, event.token, fields_);
 }
 
@@ -185,23 +191,43 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
+  std::set<uint32_t> avoid;
+  while (!fields.empty()) {
+    uint32_t server = 0;
+    if (!TakeNumber(fields, &server)) {
+      return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+    }
+    avoid.insert(server);
+  }
   // No memory server has answered yet.
   if (context_.state.chunks().ranges().all().empty()) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   Group& group = OpenGroup(count, 0);
   const size_t begin = group.entries.size();
+  Placement::Choice choice;
   for (uint32_t i = 0; i < count; ++i) {
-    const auto chunk =
-        context_.state.chunks().FindFree([this](uint32_t at) { return leasing_.contains(at); });
-    if (!chunk) break;
-    leasing_.insert(*chunk);
-    Enter(group, {.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk});
+    choice = placement_.Choose(context_.replicas, avoid, leasing_frames_);
+    if (!choice) break;
+    EnterLease(group, client, choice.frames);
   }
   if (begin == group.entries.size()) {
-    return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
+    const bool is_full = choice.problem == Placement::Problem::kFull;
+    return context_.Refuse(event.peer, event.token,
+                           is_full ? ReplyCode::kPoolFull : ReplyCode::kNotServing);
   }
   Await(group, event, MessageKind::kLease, begin);
+}
+
+// There are as many chunks as frames, and no more of them are leased, or lost, than frames are.
+void HashRole::EnterLease(Group& group, uint32_t client, const ChunkFrames& frames) {
+  const auto chunk =
+      context_.state.chunks().FindFree([this](uint32_t at) { return leasing_.contains(at); });
+  SKEP_CHECK(chunk.has_value());
+  leasing_.insert(*chunk);
+  leasing_frames_.insert(frames.begin(), std::ranges::find(frames, kNoFrame));
+  Enter(group,
+        {.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk, .frames = frames});
 }
 
 void HashRole::SealChunks(const rma::Event& event, std::string_view fields) {
@@ -223,9 +249,18 @@ void HashRole::SealChunks(const rma::Event& event, std::string_view fields) {
   Await(group, event, MessageKind::kSeal, begin);
 }
 
-void HashRole::TellRanges(const rma::Event& event) {
-  fields_.clear();
-  context_.state.chunks().ranges().EncodeTo(fields_);
+void HashRole::TellPlaces(const rma::Event& event, std::string_view fields) {
+  const Chunks& chunks = context_.state.chunks();
+  uint32_t begin = 0;
+  uint32_t count = 0;
+  if (!TakeNumber(fields, &begin) || !TakeNumber(fields, &count) || !fields.empty()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  begin = std::min(begin, chunks.ranges().end());
+  count = std::min({count, kPlacesMax, chunks.ranges().end() - begin});
+  fields_.assign(1, context_.removes_lost ? 1 : 0);
+  chunks.ranges().EncodeTo(fields_);
+  chunks.EncodePlaces(begin, begin + count, fields_);
   context_.Answer(event.peer, event.token, fields_);
 }
 
@@ -291,7 +326,7 @@ bool HashRole::Turn() {
   if (!is_paired() && StepTransfer()) did = true;
   if (now >= upkeep_ns_) {
     upkeep_ns_ = now + kUpkeepNs;
-    chunks_.GreetMemoryServers();
+    memory_watch_.Turn();
     chunks_.LookForEmptyChunks();
     ForgetSilentClients();
   }
@@ -340,7 +375,8 @@ bool HashRole::HandleReply(const rma::Event& event) {
   const bool is_good =
       event.status.ok() && !fields.empty() && fields[0] == static_cast<char>(ReplyCode::kOk);
   if (is_good) fields.remove_prefix(1);
-  if (chunks_.HandleReply(event.token, is_good ? fields : std::string_view())) return true;
+  const auto told = is_good ? std::optional(fields) : std::nullopt;
+  if (memory_calls_.HandleReply(event.token, told)) return true;
   const StateTransfer::Answer answer = transfer_.HandleReply(event);
   if (answer == StateTransfer::Answer::kRefused) context_.endpoint.Disconnect(event.peer);
   if (answer != StateTransfer::Answer::kNotMine) return true;
@@ -359,7 +395,7 @@ bool HashRole::HandleReply(const rma::Event& event) {
 }
 
 void HashRole::HandlePeer(const rma::Event& event) {
-  chunks_.HandlePeer(event);
+  memory_calls_.HandlePeer(event);
   const uint32_t server = sorted_servers_.Handle(event);
   if (server == 0 || event.kind != rma::Event::Kind::kLeft || server != sorted_server()) return;
   ShipAgain();
@@ -427,9 +463,13 @@ void HashRole::ApplyFront() {
   for (const WaitingCall& call : group.calls) AnswerCall(group, call);
   for (size_t i = 0; i < group.entries.size(); ++i) {
     const LogEntry entry = group.entries.entry(i);
-    if (entry.kind == LogEntry::Kind::kLease) leasing_.erase(entry.chunk);
+    if (entry.kind == LogEntry::Kind::kLease) {
+      leasing_.erase(entry.chunk);
+      for (const uint32_t frame : entry.frames) leasing_frames_.erase(frame);
+    }
     if (entry.kind == LogEntry::Kind::kLeave) seen_ns_.erase(entry.client);
     if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
+    memory_watch_.HandleApplied(entry);
     chunks_.HandleApplied(entry);
   }
 }
@@ -446,6 +486,7 @@ void HashRole::AnswerCall(const Group& group, const WaitingCall& call) {
       }
       AppendVarint(fields_, context_.times.read_ns_max);
       AppendVarint(fields_, context_.times.lease_ns);
+      AppendVarint(fields_, context_.state.chunks().version());
       break;
     }
     case MessageKind::kCommit:
@@ -469,6 +510,7 @@ void HashRole::EncodeLeases(const Group& group, const WaitingCall& call) {
     if (chunk.state != Chunks::State::kLeased || chunk.client != entry.client) continue;
     AppendVarint(leases, entry.chunk);
     AppendVarint(leases, chunk.gen);
+    AppendFrames(leases, chunk.frames);
     ++count;
   }
   AppendVarint(fields_, count);

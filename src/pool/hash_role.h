@@ -28,7 +28,8 @@
 //   whose answer is lost is sent again and not recognized: it makes one more client, which nobody
 //   is. That one has no chunks and no verdicts, takes a place in two maps, and is forgotten as any
 //   other that is silent, so there are at most as many of them as joins in that time.
-// Chunks. chunk_upkeep.h says when one may be written to again.
+// Chunks. chunk_upkeep.h says when one may be written to again, placement.h where it lies, and
+//   memory_watch.h which memory servers there are.
 // Progress. The hash server waits for the sorted server alone. While that does not answer,
 //   nothing is applied, and after lease_ns there is no authority: no GETs either. That lasts until
 //   the map changes: when the sorted server's session has ended, or, where it lives and the two are
@@ -52,6 +53,9 @@
 #include "pool/chunk_upkeep.h"
 #include "pool/dialer.h"
 #include "pool/index_context.h"
+#include "pool/memory_calls.h"
+#include "pool/memory_watch.h"
+#include "pool/placement.h"
 #include "pool/state_transfer.h"
 
 namespace skep::pool {
@@ -129,8 +133,9 @@ class HashRole {
   void Commit(const rma::Event& event, std::string_view fields);
   void Renew(const rma::Event& event, std::string_view fields);
   void LeaseChunks(const rma::Event& event, std::string_view fields);
+  void EnterLease(Group& group, uint32_t client, const ChunkFrames& frames);
   void SealChunks(const rma::Event& event, std::string_view fields);
-  void TellRanges(const rma::Event& event);
+  void TellPlaces(const rma::Event& event, std::string_view fields);
   void Find(const rma::Event& event, std::string_view fields);
   void TellStatus(const rma::Event& event);
   // Reads the epoch and the client that most requests begin with; refuses if it must.
@@ -163,7 +168,10 @@ class HashRole {
   std::deque<Shipment> shipments_;
   uint64_t next_index_;
   uint32_t next_client_;
-  std::set<uint32_t> leasing_;  // chunks whose lease is entered and not applied
+  // Chunks and frames whose lease is entered and not applied.
+  std::set<uint32_t> leasing_;
+  std::set<uint32_t> leasing_frames_;
+  Placement placement_;
   uint64_t authority_until_ns_ = 0;
   uint64_t last_sent_ns_ = 0;
   uint64_t without_authority_ns_ = 0;  // since when, as a turn has seen it; 0: it has authority
@@ -173,6 +181,8 @@ class HashRole {
   StateTransfer transfer_;
 
   Dialer sorted_servers_;
+  MemoryCalls memory_calls_;
+  MemoryWatch memory_watch_;
   ChunkUpkeep chunks_;
   std::map<uint32_t, uint64_t> seen_ns_;  // by client
   uint64_t upkeep_ns_ = 0;

@@ -48,59 +48,97 @@ TreeBuilder::TreeBuilder(IndexContext& context, Engine& tree)
 bool TreeBuilder::Step() {
   const HashIndex& hash = *context_.state.hash();
   if (waiting_.empty() && next_bucket_ < hash.buckets()) Enumerate();
-  while (!waiting_.empty() && posts_.size() < kPostsMax) {
-    if (!Send(waiting_.front())) break;
+  const bool may_send = context_.now_ns() >= retry_ns_;
+  while (may_send && !waiting_.empty() && posts_.size() < kPostsMax) {
+    std::vector<Wanted> wanted = std::move(waiting_.front());
     waiting_.pop_front();
+    if (Send(wanted)) continue;
+    TryElsewhere(std::move(wanted));
+    break;
   }
   return waiting_.empty() && posts_.empty() && next_bucket_ == hash.buckets();
 }
 
-// The next buckets' slots, by server.
+// The frame that an item is read in: at each attempt the chunk's next one. Nothing: it is lost.
+std::optional<FramePlace> TreeBuilder::PlaceOf(const Wanted& wanted) const {
+  const Chunks& chunks = context_.state.chunks();
+  const ChunkFrames& frames = chunks.all()[wanted.slot.chunk()].frames;
+  const auto count = static_cast<size_t>(std::ranges::find(frames, kNoFrame) - frames.begin());
+  if (count == 0) return std::nullopt;
+  return chunks.ranges().PlaceOf(frames[wanted.attempt % count]);
+}
+
+// The next buckets' slots.
 void TreeBuilder::Enumerate() {
   const HashIndex& hash = *context_.state.hash();
   const uint64_t end = std::min(next_bucket_ + kBucketsAtOnce, hash.buckets());
-  std::map<uint32_t, std::vector<Wanted>> by_server;
+  std::vector<Wanted> found;
   hash.ForEach(next_bucket_, end, [&](uint32_t index, uint64_t tag, Slot slot) {
-    const auto place = context_.state.chunks().ranges().PlaceOf(slot.chunk());
-    SKEP_CHECK(place.has_value());
-    std::vector<Wanted>& wanted = by_server[place->server];
-    wanted.push_back({.slot = slot, .index = index, .tag = tag});
-    if (wanted.size() == kItemsAtOnce) waiting_.push_back(std::exchange(wanted, {}));
+    found.push_back({.slot = slot, .index = index, .tag = tag});
   });
   next_bucket_ = end;
+  Enqueue(std::move(found));
+}
+
+void TreeBuilder::Enqueue(std::vector<Wanted> found) {
+  std::map<uint32_t, std::vector<Wanted>> by_server;
+  for (const Wanted& one : found) {
+    const auto place = PlaceOf(one);
+    if (!place) {
+      // Of the index word there is what tells the bucket, and the slot's signature.
+      const uint64_t index = uint64_t{one.slot.signature()} << 56 | one.index;
+      context_.state.RemoveUnknowable({.index = index, .tag = one.tag}, one.slot);
+      continue;
+    }
+    std::vector<Wanted>& wanted = by_server[place->server];
+    wanted.push_back(one);
+    if (wanted.size() == kItemsAtOnce) waiting_.push_back(std::exchange(wanted, {}));
+  }
   for (auto& [server, wanted] : by_server) {
     if (!wanted.empty()) waiting_.push_back(std::move(wanted));
   }
 }
 
-// False: there is no connection now.
+void TreeBuilder::TryElsewhere(std::vector<Wanted> wanted) {
+  for (Wanted& one : wanted) ++one.attempt;
+  Enqueue(std::move(wanted));
+  retry_ns_ = context_.now_ns() + kPauseNs;
+}
+
+// False: there is no connection now. The items are of one server, or were: a frame may have gone.
 bool TreeBuilder::Send(std::vector<Wanted>& wanted) {
-  if (context_.now_ns() < retry_ns_) return false;
-  const ChunkRanges& ranges = context_.state.chunks().ranges();
-  const uint32_t server = ranges.PlaceOf(wanted.front().slot.chunk())->server;
-  const auto address = context_.map.memory_servers.find(server);
+  const auto first = PlaceOf(wanted.front());
+  const auto address = context_.map.memory_servers.find(first ? first->server : 0);
   if (address == context_.map.memory_servers.end()) return false;
-  const rma::PeerId peer = servers_.Find(server, address->second, context_.now_ns());
+  const rma::PeerId peer = servers_.Find(address->first, address->second, context_.now_ns());
   if (peer == 0) return false;
   size_t bytes = 0;
   for (const Wanted& item : wanted) bytes += BytesWithKey(item.slot);
   Post post = {.token = next_token_++,
-               .wanted = std::move(wanted),
+               .wanted = {},
                .bytes = std::make_unique_for_overwrite<std::byte[]>(bytes)};
   std::vector<rma::Operation> operations;
+  std::vector<Wanted> elsewhere;
   std::byte* at = post.bytes.get();
-  for (Wanted& item : post.wanted) {
+  for (Wanted& item : wanted) {
+    const auto place = PlaceOf(item);
+    if (!place || place->server != first->server) {
+      elsewhere.push_back(item);
+      continue;
+    }
     item.bytes = at;
     item.size = BytesWithKey(item.slot);
     at += item.size;
     operations.push_back({.kind = rma::Operation::Kind::kRead,
                           .region = 0,
-                          .offset = ranges.PlaceOf(item.slot.chunk())->offset + item.slot.offset(),
+                          .offset = place->offset + item.slot.offset(),
                           .bytes = item.size,
                           .local = item.bytes});
+    post.wanted.push_back(item);
   }
   context_.endpoint.Post(peer, post.token, operations);
   posts_.push_back(std::move(post));
+  if (!elsewhere.empty()) Enqueue(std::move(elsewhere));
   return true;
 }
 
@@ -110,8 +148,7 @@ bool TreeBuilder::HandleDone(const rma::Event& event) {
   if (event.status.ok()) {
     Add(*post);
   } else {
-    waiting_.push_back(std::move(post->wanted));
-    retry_ns_ = context_.now_ns() + kPauseNs;
+    TryElsewhere(std::move(post->wanted));
   }
   posts_.erase(post);
   return true;

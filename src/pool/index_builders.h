@@ -9,7 +9,9 @@
 //                 table is rebuilt by scanning the skiplist")
 //   TreeBuilder   from the hash index, which has no keys: they are read with their items from the
 //                 memory servers. The reads take time, in which a key may change: what comes is
-//                 added only if the hash index has that slot still.
+//                 added only if the hash index has that slot still. Where a memory server does not
+//                 answer the other replica is read. A key whose item is lost is found in no other
+//                 way: it is removed.
 //
 // Thread safety: one owner.
 #pragma once
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +66,7 @@ class TreeBuilder {
     uint64_t tag = 0;
     std::byte* bytes = nullptr;
     uint32_t size = 0;
+    uint32_t attempt = 0;
   };
   // Of one server, read together.
   struct Post {
@@ -71,7 +75,12 @@ class TreeBuilder {
     std::unique_ptr<std::byte[]> bytes;
   };
 
+  std::optional<FramePlace> PlaceOf(const Wanted& wanted) const;
   void Enumerate();
+  // To be read, by server; and removes the keys of those that are lost.
+  void Enqueue(std::vector<Wanted> found);
+  // In the other frames, after a pause.
+  void TryElsewhere(std::vector<Wanted> wanted);
   bool Send(std::vector<Wanted>& wanted);
   void Add(const Post& post);
 

@@ -22,6 +22,8 @@ struct PoolTimes {
   uint64_t lease_ns = 500'000'000;
   // A client that is silent for longer is forgotten.
   uint64_t silence_ns_max = 10'000'000'000;
+  // A memory server whose session has ended and that answers nothing for so long is gone.
+  uint64_t memory_gone_ns = 1'000'000'000;
 };
 
 // The regions of an index server's endpoint.
@@ -32,6 +34,8 @@ struct IndexContext {
   Clock& clock;
   const PoolTimes times;
   const uint32_t keys_per_piece;  // of a state that is transferred (state_transfer.h)
+  const uint32_t replicas;        // of a chunk, where there are as many memory servers
+  const bool removes_lost;        // keys whose items were lost with all their memory servers
   IndexState& state;
   PoolMap map;
 

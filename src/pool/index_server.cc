@@ -107,6 +107,8 @@ void IndexServer::Begin(const PoolMap& map) {
                                                          .clock = clock_,
                                                          .times = options_.times,
                                                          .keys_per_piece = options_.keys_per_piece,
+                                                         .replicas = options_.replicas,
+                                                         .removes_lost = options_.removes_lost,
                                                          .state = *state_,
                                                          .map = map,
                                                          .reply = {}});

@@ -53,6 +53,11 @@ struct IndexServerOptions {
   uint64_t overflow_max = uint64_t{1} << 27;
   // An ordered engine without a memory limit, empty; called when a tree is wanted.
   std::function<std::unique_ptr<Engine>()> make_tree;
+  // In how many memory servers an item lies, where there are as many; 1 or 2. Of the hash server.
+  uint32_t replicas = 2;
+  // Whether keys whose items were lost, with all memory servers that had them, are removed; else
+  // whoever asks for one gets an error.
+  bool removes_lost = false;
   // How many keys of a state are sent at once (state_transfer.h).
   uint32_t keys_per_piece = 4096;
 };

@@ -175,7 +175,9 @@ void IndexState::Administer(const LogEntry& entry) {
       chunks_.SealAllOf(entry.client);
       break;
     case Kind::kLease:
-      if (sessions_.Knows(entry.client)) chunks_.Lease(entry.chunk, entry.client);
+      if (sessions_.Knows(entry.client)) {
+        chunks_.Lease(entry.chunk, entry.client, entry.frames);
+      }
       break;
     case Kind::kSeal:
       chunks_.Seal(entry.chunk, entry.client);
@@ -184,12 +186,28 @@ void IndexState::Administer(const LogEntry& entry) {
       chunks_.Recycle(entry.chunk);
       break;
     case Kind::kServer:
-      chunks_.AddServer({.server = entry.server, .first = entry.chunk, .count = entry.chunk_count});
+      chunks_.AddServer(entry.range);
+      break;
+    case Kind::kDrain:
+      chunks_.Drain(entry.range.server);
+      break;
+    case Kind::kGone:
+      chunks_.RemoveServer(entry.range.server);
+      break;
+    case Kind::kAdopt:
+      chunks_.Adopt(entry.chunk, entry.gen, entry.from, entry.client);
       break;
     case Kind::kPut:
     case Kind::kDelete:
       break;
   }
+}
+
+void IndexState::RemoveUnknowable(const KeyDigest& digest, Slot slot) {
+  SKEP_CHECK(hash_is_whole_ && !tree_is_whole_);
+  if (hash_->Find(digest) != slot) return;
+  hash_->Remove(digest);
+  chunks_.DropItem(slot);
 }
 
 Slot IndexState::Find(std::string_view key) {

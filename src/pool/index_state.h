@@ -65,6 +65,9 @@ class IndexState {
   // The index of the last entry that was applied.
   uint64_t applied() const { return applied_; }
 
+  // Removes a key whose item is lost, and that nobody can find out, if it has that slot still. Only
+  // of a server that is alone: nobody else learns of it.
+  void RemoveUnknowable(const KeyDigest& digest, Slot slot);
   // The key's slot; none: it is absent.
   Slot Find(std::string_view key);
 

@@ -74,9 +74,9 @@ LogEntry Put(std::string_view key, uint64_t sequence, Slot slot,
 
 // Client 1 has chunk 0 of the ten chunks of server 9.
 const std::vector<LogEntry> kBegin = {
-    {.kind = Kind::kServer, .chunk = 0, .chunk_count = 10, .server = 9},
+    {.kind = Kind::kServer, .range = {.server = 9, .first = 0, .count = 10}},
     {.kind = Kind::kJoin, .client = 1},
-    {.kind = Kind::kLease, .client = 1, .chunk = 0}};
+    {.kind = Kind::kLease, .client = 1, .chunk = 0, .frames = {0, kNoFrame}}};
 
 class IndexStateTest : public testing::TestWithParam<std::pair<bool, bool>> {
  protected:

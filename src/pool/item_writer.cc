@@ -1,6 +1,7 @@
 #include "pool/item_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "pool/fields.h"
 
@@ -45,8 +46,10 @@ void ItemWriter::StartAnew() {
 // Items that could not be written are written again elsewhere: their units may change yet.
 Status ItemWriter::WriteItems(std::span<Write> writes) {
   for (;;) {
+    session_.LookAtPlaces();
     if (!session_.Join()) return session_.NoAnswer();
     if (client_ != session_.client()) StartAnew();
+    GiveUpOldChunk();
     const uint32_t client = client_;
     Round round;
     buffers_.clear();
@@ -78,10 +81,18 @@ Status ItemWriter::Place(Write& write, Round& round) {
   WriteItem(place, client_, next_item_++, write.key, write.value, {at, bytes});
   write.slot = Slot(KeyDigest::SignatureOf(SipHash(session_.keys().index, write.key)), units,
                     chunk_->gen, chunk_->number, chunk_->next_unit);
-  round.WriteMemory(chunk_->place, uint64_t{chunk_->next_unit} * kUnitBytes,
-                    static_cast<uint32_t>(bytes), at);
+  for (const FramePlace& lies : chunk_->places) {
+    round.WriteMemory(lies, uint64_t{chunk_->next_unit} * kUnitBytes, static_cast<uint32_t>(bytes),
+                      at);
+  }
   chunk_->next_unit += units;
   return {};
+}
+
+void ItemWriter::GiveUpOldChunk() {
+  if (!chunk_ || chunk_->places_version == session_.places_version()) return;
+  full_.push_back(chunk_->number);
+  chunk_.reset();
 }
 
 Status ItemWriter::TakeChunk() {
@@ -97,6 +108,7 @@ Status ItemWriter::TakeChunk() {
 Status ItemWriter::Lease() {
   request_ = RequestOf(MessageKind::kLease, session_);
   AppendVarint(request_, 1);
+  for (const uint32_t server : session_.suspects()) AppendVarint(request_, server);
   ReplyCode code;
   auto fields = session_.Call(ClientSession::To::kHashServer, request_, &code);
   if (code == ReplyCode::kPoolFull) return kFull;
@@ -109,13 +121,14 @@ Status ItemWriter::Lease() {
     if (client_ != session_.client()) StartAnew();
     return {};
   }
-  Chunk leased;
-  if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen))
+  Chunk leased = {.places_version = session_.places_version()};
+  ChunkFrames frames;
+  if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen) ||
+      !TakeFrames(*fields, &frames) ||
+      !session_.Locate(leased.number, leased.gen, frames, &leased.places)) {
     return session_.NoAnswer();
-  const auto place = session_.PlaceOf(leased.number);
-  if (!place) return session_.NoAnswer();
-  leased.place = *place;
-  chunk_ = leased;
+  }
+  chunk_ = std::move(leased);
   return {};
 }
 

@@ -1,7 +1,7 @@
 // item_writer.h: PUTs and DELETEs: items written to the memory servers, then committed by the hash
 // server (HStore, section 4.2).
 //
-//   round 1   WRITE of all items, which are in memory when it has ended
+//   round 1   WRITE of all items to all replicas, which are in memory when it has ended
 //   call      commit of all of them: the verdicts
 //
 // The items go to chunks that this client leases, one behind the other; a chunk that is full is
@@ -11,6 +11,9 @@
 // A commit whose reply is lost is sent again under the same numbers, to whoever is the hash server
 // then, and is done once (H4). If no reply comes before the deadline, it is not known whether it
 // was done.
+//
+// When memory servers have come or gone the chunk that is being filled is sealed, too, since it
+// lies in the servers that there were.
 //
 // A write that has failed may still arrive (rule F5 of rma/fabric.h). So the client then gives up
 // its name: the hash server seals its chunks when it has been silent for long enough, and recycles
@@ -63,14 +66,16 @@ class ItemWriter {
   struct Chunk {
     uint32_t number = 0;
     uint8_t gen = 0;
-    ChunkPlace place;
-    uint32_t next_unit = 0;  // the first one that is free
+    std::vector<FramePlace> places;
+    uint32_t next_unit = 0;       // the first one that is free
+    uint64_t places_version = 0;  // when it was leased
   };
 
   Status WriteItems(std::span<Write> writes);
   // Room for the item in a chunk.
   //   kUnavailable, kOutOfMemory  there is none
   Status Place(Write& write, Round& round);
+  void GiveUpOldChunk();
   Status TakeChunk();
   // A chunk to be filled; or none yet, and the request is to be made again.
   Status Lease();

@@ -19,6 +19,10 @@ bool TakeExpected(std::string_view& from, LogEntry* entry) {
          (TakeSlot(from, &entry->expected) && entry->expected);
 }
 
+bool TakeChunk(std::string_view& from, uint32_t* chunk) {
+  return TakeNumber(from, chunk) && *chunk < kChunksMax;
+}
+
 bool DecodeFields(std::string_view& from, LogEntry* entry) {
   switch (entry->kind) {
     case Kind::kPut:
@@ -31,13 +35,20 @@ bool DecodeFields(std::string_view& from, LogEntry* entry) {
     case Kind::kLeave:
       return true;
     case Kind::kLease:
+      return TakeChunk(from, &entry->chunk) && TakeFrames(from, &entry->frames);
     case Kind::kSeal:
     case Kind::kRecycle:
-      return TakeNumber(from, &entry->chunk) && entry->chunk < kChunksMax;
+      return TakeChunk(from, &entry->chunk);
     case Kind::kServer:
-      return TakeNumber(from, &entry->server) && TakeNumber(from, &entry->chunk) &&
-             TakeNumber(from, &entry->chunk_count) && entry->chunk <= kChunksMax &&
-             entry->chunk_count <= kChunksMax - entry->chunk;
+      return TakeNumber(from, &entry->range.server) && TakeNumber(from, &entry->range.first) &&
+             TakeNumber(from, &entry->range.count) && entry->range.first <= kFramesMax &&
+             entry->range.count <= kFramesMax - entry->range.first;
+    case Kind::kDrain:
+    case Kind::kGone:
+      return TakeNumber(from, &entry->range.server);
+    case Kind::kAdopt:
+      return TakeChunk(from, &entry->chunk) && TakeNumber(from, &entry->gen) &&
+             TakeChunk(from, &entry->from);
   }
   return false;
 }
@@ -60,14 +71,26 @@ void EncodeEntry(const LogEntry& entry, std::string& to) {
     case Kind::kLeave:
       break;
     case Kind::kLease:
+      AppendVarint(to, entry.chunk);
+      AppendFrames(to, entry.frames);
+      break;
     case Kind::kSeal:
     case Kind::kRecycle:
       AppendVarint(to, entry.chunk);
       break;
     case Kind::kServer:
-      AppendVarint(to, entry.server);
+      AppendVarint(to, entry.range.server);
+      AppendVarint(to, entry.range.first);
+      AppendVarint(to, entry.range.count);
+      break;
+    case Kind::kDrain:
+    case Kind::kGone:
+      AppendVarint(to, entry.range.server);
+      break;
+    case Kind::kAdopt:
       AppendVarint(to, entry.chunk);
-      AppendVarint(to, entry.chunk_count);
+      AppendVarint(to, entry.gen);
+      AppendVarint(to, entry.from);
       break;
   }
 }

@@ -14,10 +14,15 @@
 //   delete  key length varint, key, expected slot 8 (kIfSlot); not kIfAbsent
 //   join    -                       the client is known from now on
 //   leave   -                       no more, and its chunks are sealed
-//   lease   chunk varint            the client may write to the chunk
+//   lease   chunk varint, frames    the client may write to the chunk, which lies in these frames
+//                                   (count varint, then each as a varint)
 //   seal    chunk varint            the client writes to it no more
 //   recycle chunk varint            it is free, at the next generation
-//   server  server varint, first chunk varint, chunk count varint      a memory server has come
+//   server  server varint, first frame varint, frame count varint      a memory server has come
+//   drain   server varint           it gets no chunks any more
+//   gone    server varint           it is no part of the pool any more
+//   adopt   chunk varint, gen varint, from varint     the chunk gets the frame of the chunk `from`,
+//                                   to which the client has copied it
 #pragma once
 
 #include <cstdint>
@@ -25,6 +30,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pool/frames.h"
 #include "pool/slot.h"
 
 namespace skep::pool {
@@ -39,8 +45,11 @@ struct LogEntry {
     kSeal,
     kRecycle,
     kServer,
+    kDrain,
+    kGone,
+    kAdopt,
   };
-  static constexpr Kind kLastKind = Kind::kServer;
+  static constexpr Kind kLastKind = Kind::kAdopt;
   enum class Condition : uint8_t {
     kNone,
     kIfAbsent,
@@ -52,13 +61,15 @@ struct LogEntry {
   Kind kind = Kind::kPut;
   Condition condition = Condition::kNone;
   uint32_t client = 0;
-  uint64_t sequence = 0;      // put, delete
-  std::string_view key = {};  // put, delete
-  Slot slot = {};             // put
-  Slot expected = {};         // put, delete: kIfSlot
-  uint32_t chunk = 0;         // lease, seal, recycle; server: the first one
-  uint32_t chunk_count = 0;   // server
-  uint32_t server = 0;        // server
+  uint64_t sequence = 0;           // put, delete
+  std::string_view key = {};       // put, delete
+  Slot slot = {};                  // put
+  Slot expected = {};              // put, delete: kIfSlot
+  uint32_t chunk = 0;              // lease, seal, recycle, adopt
+  ChunkFrames frames = kNoFrames;  // lease
+  uint8_t gen = 0;                 // adopt
+  uint32_t from = 0;               // adopt
+  FrameRange range = {};           // server; drain, gone: its server
 };
 
 // What became of a put or delete.

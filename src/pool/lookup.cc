@@ -28,16 +28,21 @@ std::byte* ItemFinder::Allocate(size_t bytes) {
   return blocks_[block_].bytes.get() + used_ - bytes;
 }
 
-bool ItemFinder::PlanItem(ItemRead& item, Round& round) {
-  if (!item.is_to_read) return true;
-  const auto place = session_.PlaceOf(item.slot.chunk());
-  if (!place) return false;
+void ItemFinder::PlanItem(ItemRead& item, Round& round) {
+  if (!item.is_to_read) return;
+  FramePlace place;
+  const ClientSession::Where where = session_.Locate(item.slot, &place);
+  if (where != ClientSession::Where::kHere) {
+    item.is_to_read = false;
+    item.is_lost = where == ClientSession::Where::kLost;
+    item.bytes = nullptr;
+    return;
+  }
   if (item.units == 0) {
     item.units = item.slot.units() == Slot::kUnitsMax ? 1 : item.slot.units();
   }
   item.bytes = Allocate(size_t{item.units} * kUnitBytes);
-  round.ReadMemory(*place, item.slot.offset(), item.units * kUnitBytes, item.bytes);
-  return true;
+  round.ReadMemory(place, item.slot.offset(), item.units * kUnitBytes, item.bytes);
 }
 
 bool ItemFinder::IsToReadWhole(ItemRead& item) {
@@ -127,7 +132,7 @@ void ItemFinder::Plan(Task& task) {
     case Task::Stage::kCached:
       task.begin_ns = planned_ns_;
       ReadBucket(task.cached.at, task.image, round_);
-      if (!PlanItem(task.items[0], round_)) TryAgain(task, nullptr);
+      PlanItem(task.items[0], round_);
       break;
     case Task::Stage::kBucket:
       task.at = task.reader.next();
@@ -136,7 +141,7 @@ void ItemFinder::Plan(Task& task) {
       break;
     case Task::Stage::kItems:
       for (uint32_t i = 0; i < task.item_count; ++i) {
-        if (!PlanItem(task.items[i], round_)) task.items[i].is_to_read = false;
+        PlanItem(task.items[i], round_);
       }
       break;
     case Task::Stage::kAsk:
@@ -162,8 +167,9 @@ void ItemFinder::Proceed(Task& task) {
 void ItemFinder::TakeCached(Task& task) {
   ItemRead& read = task.items[0];
   const bool holds = Holds(task.cached, task.index, *task.image);
-  if (holds && IsToReadWhole(read)) return;
-  const auto item = holds ? ReadItem(PlaceOf(read.slot), read.span()) : std::nullopt;
+  if (holds && read.is_to_read && IsToReadWhole(read)) return;
+  const auto item =
+      holds && read.bytes != nullptr ? ReadItem(PlaceOf(read.slot), read.span()) : std::nullopt;
   if (item && item->key == task.lookup->key) return Found(task, task.cached, *item);
   cache_.Drop(task.index);
   TryAgain(task, nullptr);
@@ -192,8 +198,10 @@ void ItemFinder::TakeItems(Task& task) {
   }
   if (!is_whole) return;
   bool is_torn = false;
+  bool is_lost = false;
   for (uint32_t i = 0; i < task.item_count; ++i) {
     const ItemRead& read = task.items[i];
+    is_lost |= read.is_lost;
     const auto item =
         read.bytes == nullptr ? std::nullopt : ReadItem(PlaceOf(read.slot), read.span());
     if (item && item->key == task.lookup->key) {
@@ -203,7 +211,7 @@ void ItemFinder::TakeItems(Task& task) {
   }
   if (is_torn) {
     TryAgain(task, &session_.statistics().retries_torn);
-    if (++task.torn > kTornMax) task.stage = Task::Stage::kAsk;
+    if (++task.torn > kTornMax || is_lost) task.stage = Task::Stage::kAsk;
   } else if (task.has_next) {
     task.stage = Task::Stage::kBucket;
   } else if (Counts(task)) {
@@ -250,20 +258,25 @@ void ItemFinder::AskForSlots() {
     if (!fields || !TakeSlot(*fields, &slot)) return session_.RefreshMap();
   }
   std::vector<std::optional<ItemView>> items;
-  if (!ReadMoreItems(slots, &items, nullptr)) return session_.RefreshMap();
+  std::vector<bool> lost;
+  if (!ReadMoreItems(slots, &items, &lost, nullptr)) return session_.RefreshMap();
   now_ns_ = session_.now_ns();
   const bool is_late = now_ns_ - begin_ns > session_.times().read_ns_max;
   bool is_any_done = false;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     Task& task = tasks_[i];
-    if (is_late || (slots[i] && (!items[i] || items[i]->key != task.lookup->key))) {
+    const bool is_found = items[i] && items[i]->key == task.lookup->key;
+    const bool is_lost = lost[i] && !session_.removes_lost();
+    if (is_late || (slots[i] && !is_found && !is_lost)) {
       Begin(task);
       continue;
     }
     is_any_done = true;
-    task.lookup->result = slots[i] ? Lookup::Result::kFound : Lookup::Result::kAbsent;
+    task.lookup->result = is_lost    ? Lookup::Result::kLost
+                          : slots[i] ? Lookup::Result::kFound
+                                     : Lookup::Result::kAbsent;
     task.lookup->slot = slots[i];
-    if (slots[i]) task.lookup->value = items[i]->value;
+    if (is_found) task.lookup->value = items[i]->value;
     task.stage = Task::Stage::kDone;
   }
   // Something else has to happen first: a connection, or a memory server that comes back.
@@ -271,22 +284,24 @@ void ItemFinder::AskForSlots() {
 }
 
 bool ItemFinder::ReadItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
-                           uint64_t* applied_word) {
+                           std::vector<bool>* lost, uint64_t* applied_word) {
   FreeAll();
-  return ReadMoreItems(slots, items, applied_word);
+  return ReadMoreItems(slots, items, lost, applied_word);
 }
 
 bool ItemFinder::ReadMoreItems(std::span<const Slot> slots,
-                               std::vector<std::optional<ItemView>>* items,
+                               std::vector<std::optional<ItemView>>* items, std::vector<bool>* lost,
                                uint64_t* applied_word) {
   items->assign(slots.size(), std::nullopt);
+  lost->assign(slots.size(), false);
   std::vector<ItemRead> reads(slots.size());
   for (size_t i = 0; i < slots.size(); ++i)
     reads[i] = {.slot = slots[i], .is_to_read = static_cast<bool>(slots[i])};
   for (bool is_first = true;; is_first = false) {
     Round round;
-    for (ItemRead& read : reads) {
-      if (!PlanItem(read, round)) return false;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      PlanItem(reads[i], round);
+      (*lost)[i] = reads[i].is_lost;
     }
     if (is_first && applied_word != nullptr) {
       round.ReadIndex(kHeaderRegion, 0, sizeof(*applied_word), applied_word);

@@ -8,7 +8,9 @@
 // An answer counts if its reads took at most read_ns_max and the lease lasts still when they have
 // ended (rule R4 of bucket_reader.h; H2, H10): else the key is looked up again. An item that does
 // not check (H9) is looked up again, too, and after kTornMax times the hash server is asked for the
-// slot: it is never taken for an absent key.
+// slot: it is never taken for an absent key. So it is asked for the slot of a key whose item may be
+// one of a lost chunk: if that is so, the key is there, and nobody can tell its value. In a pool
+// that removes what is lost, the lookup is made again until that has been done.
 //
 // Progress. A lookup is made again only because a connection ended, time has passed, or another
 // client has changed the key or its bucket meanwhile; each time something else in the system has
@@ -33,12 +35,15 @@
 
 namespace skep::pool {
 
+inline constexpr Status kItemLost(Code::kCorrupt, "the item was lost with its memory server");
+
 // One key. The caller fills in the key.
 struct Lookup {
   enum class Result : uint8_t {
     kFailed,  // the deadline has passed
     kFound,
     kAbsent,
+    kLost,  // the key is there, and its item was lost with its memory server
   };
 
   std::string_view key;
@@ -59,10 +64,10 @@ class ItemFinder {
   void Find(std::span<Lookup> lookups);
   // Reads the items of slots that a commit or a scan has told, and with them, if it is wanted, the
   // hash server's applied word. A slot whose item does not check gets nothing: its chunk was
-  // recycled meanwhile. The items are valid until the finder is used again. False: a connection has
-  // ended, or the deadline has passed.
+  // recycled meanwhile, or is lost. The items are valid until the finder is used again. False: a
+  // connection has ended, or the deadline has passed.
   bool ReadItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
-                 uint64_t* applied_word);
+                 std::vector<bool>* lost, uint64_t* applied_word);
   // The client itself has changed the key, or may have.
   void Forget(std::string_view key) { cache_.Drop(SipHash(session_.keys().index, key)); }
   // The client itself has put the key: an item with this slot.
@@ -75,13 +80,14 @@ class ItemFinder {
     uint32_t units = 0;
     std::byte* bytes = nullptr;
     bool is_to_read = true;
+    bool is_lost = false;
 
     std::span<const std::byte> span() const { return {bytes, size_t{units} * kUnitBytes}; }
   };
   struct Task;
 
-  // False: no server has the chunk.
-  bool PlanItem(ItemRead& item, Round& round);
+  // An item that cannot be read is not to be read any more.
+  void PlanItem(ItemRead& item, Round& round);
   // True if only now it is known how long the item is, which is to be read again.
   bool IsToReadWhole(ItemRead& item);
   void RunRound();
@@ -99,7 +105,7 @@ class ItemFinder {
   void AskForSlots();
   // As ReadItems, but what was read before stays.
   bool ReadMoreItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
-                     uint64_t* applied_word);
+                     std::vector<bool>* lost, uint64_t* applied_word);
   void FreeAll();
   std::byte* Allocate(size_t bytes);
 

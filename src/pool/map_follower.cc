@@ -132,7 +132,10 @@ void MapFollower::TakeIds(const Asked& asked, const CoordinatorEvent& event) {
     ids.insert(id);
     Ask(is_index ? What::kIndexAddress : What::kMemoryAddress, id);
   }
-  if (!is_index) return;
+  if (!is_index) {
+    map_.live_memory_servers = std::move(ids);
+    return;
+  }
   live_index_ = std::move(ids);
   LeaveOutTheGone();
 }

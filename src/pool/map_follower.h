@@ -12,7 +12,7 @@
 // whose node is gone stays in the map as long as it has a role, at its last address: clients go on
 // with it as long as it goes on, which the leases decide (hash_role.h), not the map. One that is
 // there and has no role is in the map, too: it may be given the state (state_transfer.h). A memory
-// server stays for ever.
+// server stays for ever; whether its node is there is told apart.
 //
 // Thread safety: one owner, which passes all events of the session.
 #pragma once

@@ -6,14 +6,14 @@
 namespace skep::pool {
 
 Result<std::unique_ptr<MemoryServer>> MemoryServer::Open(rma::Fabric& fabric, const Address& listen,
-                                                         uint32_t id, uint32_t chunk_count) {
-  if (chunk_count == 0 || chunk_count > kChunksMax) {
-    return Fail(Code::kInvalidArgument, "chunks of a memory server", kChunksMax);
+                                                         uint32_t id, uint32_t frame_count) {
+  if (frame_count == 0 || frame_count > kFramesMax) {
+    return Fail(Code::kInvalidArgument, "frames of a memory server", kFramesMax);
   }
-  auto memory = SharedMemory::Create(size_t{chunk_count} * kChunkBytes, SharedPages::kTransparent);
+  auto memory = SharedMemory::Create(size_t{frame_count} * kChunkBytes, SharedPages::kTransparent);
   if (!memory) return Fail(memory.error());
   auto server =
-      std::unique_ptr<MemoryServer>(new MemoryServer(std::move(*memory), id, chunk_count));
+      std::unique_ptr<MemoryServer>(new MemoryServer(std::move(*memory), id, frame_count));
   auto endpoint =
       fabric.Open({.listen = listen,
                    .regions = {{.memory = &server->memory_, .access = rma::Access::kReadWrite}}});
@@ -33,24 +33,36 @@ bool MemoryServer::Turn(int timeout_ms) {
 
 void MemoryServer::Answer(const rma::Event& event) {
   std::string_view fields = event.bytes;
-  uint32_t client = 0;
-  uint32_t server = id_;
   const auto kind = fields.empty() ? MessageKind() : static_cast<MessageKind>(fields[0]);
   if (!fields.empty()) fields.remove_prefix(1);
-  const bool is_hello = kind == MessageKind::kHello;
-  if ((!is_hello && kind != MessageKind::kFence) || !TakeNumber(fields, &client) ||
-      (is_hello && !TakeNumber(fields, &server)) || !fields.empty()) {
-    reply_.assign(1, static_cast<char>(ReplyCode::kMalformed));
-  } else if (server != id_) {
-    reply_.assign(1, static_cast<char>(ReplyCode::kNotServing));
-  } else if (is_hello) {
-    reply_.assign(1, static_cast<char>(Greet(event.peer, client)));
-    AppendVarint(reply_, chunk_count_);
-  } else {
-    reply_.assign(1, static_cast<char>(ReplyCode::kOk));
-    reply_.push_back(Fence(client) ? 1 : 0);
-  }
+  reply_.assign(1, static_cast<char>(AnswerTo(event.peer, kind, fields)));
+  if (reply_[0] == static_cast<char>(ReplyCode::kOk)) reply_ += fields_;
   endpoint_->Reply(event.peer, event.token, reply_);
+}
+
+// Sets the fields of the answer.
+ReplyCode MemoryServer::AnswerTo(rma::PeerId peer, MessageKind kind, std::string_view fields) {
+  fields_.clear();
+  uint32_t client = 0;
+  uint32_t server = 0;
+  if (kind == MessageKind::kHello) {
+    if (!TakeNumber(fields, &client) || !TakeNumber(fields, &server) || !fields.empty()) {
+      return ReplyCode::kMalformed;
+    }
+    AppendVarint(fields_, frame_count_);
+    return server == id_ ? Greet(peer, client) : ReplyCode::kNotServing;
+  }
+  if (kind == MessageKind::kFence) {
+    if (!TakeNumber(fields, &client) || !fields.empty()) return ReplyCode::kMalformed;
+    fields_.push_back(Fence(client) ? 1 : 0);
+    return ReplyCode::kOk;
+  }
+  if (kind != MessageKind::kRetire || !TakeNumber(fields, &server) || fields.size() != 1) {
+    return ReplyCode::kMalformed;
+  }
+  if (server != id_) return ReplyCode::kNotServing;
+  standing_ = fields[0] != 0 ? Standing::kDrained : Standing::kReplaced;
+  return ReplyCode::kOk;
 }
 
 // Client 0 is a hash server, which only asks.

@@ -6,12 +6,17 @@
 //
 //   to the hash server
 //     join      -                                     -> client, epoch, digest keys 4 x 8,
-//                                                        read_ns_max, lease_ns
+//                                                        read_ns_max, lease_ns, version of the
+//                                                        memory servers
 //     commit    epoch, client, entries to the end     -> for each: verdict 1, before 8, version
-//     renew     epoch, client                         -> lease in ns, buckets of the table
-//     lease     epoch, client, count                  -> count, then of each: chunk, gen
+//     renew     epoch, client                         -> lease in ns, buckets of the table, version
+//                                                        of the memory servers
+//     lease     epoch, client, count, servers to be avoided, to the end
+//                                                     -> count, then of each: chunk, gen, frames
 //     seal      epoch, client, chunks to the end      -> -
-//     ranges    -                                     -> count, then of each: server, first, count
+//     places    first chunk, count                    -> 1 if keys of lost items are removed,
+//                                                        ranges of frames, of each chunk: gen 1,
+//                                                        frames
 //     find      epoch, count, then of each: key       -> for each: slot 8
 //     status    -                                     -> items, chunks, free chunks, clients
 //   to the sorted server
@@ -25,6 +30,7 @@
 //               server, at the same address
 //     fence     client                                -> 1: nothing of the client can arrive any
 //               more
+//     retire    the server's number, 1 if it was drained   -> -
 //
 // An epoch that is not the server's is answered by kWrongEpoch: the client asks for the map again.
 #pragma once
@@ -47,7 +53,7 @@ enum class MessageKind : uint8_t {
   kRenew,
   kLease,
   kSeal,
-  kRanges,
+  kPlaces,
   kFind,
   kScan,
   kShip,
@@ -55,6 +61,7 @@ enum class MessageKind : uint8_t {
   kFence,
   kStatus,
   kState,
+  kRetire,
 };
 
 enum class ReplyCode : uint8_t {

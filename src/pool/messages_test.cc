@@ -16,9 +16,10 @@ using Kind = LogEntry::Kind;
 using Condition = LogEntry::Condition;
 
 LogEntry RandomEntry(Random& random, const std::string& key) {
-  LogEntry entry = {.kind = static_cast<Kind>(random.Below(8)),
-                    .client = static_cast<uint32_t>(random.Next()),
-                    .sequence = random.Next()};
+  LogEntry entry = {
+      .kind = static_cast<Kind>(random.Below(static_cast<uint64_t>(LogEntry::kLastKind) + 1)),
+      .client = static_cast<uint32_t>(random.Next()),
+      .sequence = random.Next()};
   switch (entry.kind) {
     case Kind::kPut:
       entry.slot = Slot(random.Next() | 1);
@@ -29,13 +30,29 @@ LogEntry RandomEntry(Random& random, const std::string& key) {
       if (entry.condition == Condition::kIfSlot) entry.expected = Slot(random.Next());
       break;
     case Kind::kServer:
-      entry.server = static_cast<uint32_t>(random.Next());
-      entry.chunk_count = static_cast<uint32_t>(random.Below(1000));
+      entry.range.first = static_cast<uint32_t>(random.Below(kFramesMax / 2));
+      entry.range.count = static_cast<uint32_t>(random.Below(1000));
       [[fallthrough]];
-    default:
-      if (entry.kind != Kind::kJoin && entry.kind != Kind::kLeave) {
-        entry.chunk = static_cast<uint32_t>(random.Below(kChunksMax / 2));
-      }
+    case Kind::kDrain:
+    case Kind::kGone:
+      entry.range.server = static_cast<uint32_t>(random.Next());
+      break;
+    case Kind::kLease:
+      entry.frames = {static_cast<uint32_t>(random.Below(kFramesMax)), kNoFrame};
+      if (random.Chance(1, 2)) entry.frames[1] = static_cast<uint32_t>(random.Below(kFramesMax));
+      entry.chunk = static_cast<uint32_t>(random.Below(kChunksMax));
+      break;
+    case Kind::kAdopt:
+      entry.gen = static_cast<uint8_t>(random.Next());
+      entry.from = static_cast<uint32_t>(random.Below(kChunksMax));
+      [[fallthrough]];
+    case Kind::kSeal:
+    case Kind::kRecycle:
+      entry.chunk = static_cast<uint32_t>(random.Below(kChunksMax));
+      break;
+    case Kind::kJoin:
+    case Kind::kLeave:
+      break;
   }
   return entry;
 }
@@ -49,8 +66,10 @@ void ExpectSame(const LogEntry& a, const LogEntry& b) {
   EXPECT_EQ(a.slot, b.slot);
   EXPECT_EQ(a.expected, b.expected);
   EXPECT_EQ(a.chunk, b.chunk);
-  EXPECT_EQ(a.chunk_count, b.chunk_count);
-  EXPECT_EQ(a.server, b.server);
+  EXPECT_EQ(a.frames, b.frames);
+  EXPECT_EQ(a.gen, b.gen);
+  EXPECT_EQ(a.from, b.from);
+  EXPECT_EQ(a.range, b.range);
 }
 
 TEST(LogBatch, IsReadAsItWasWritten) {
@@ -92,7 +111,9 @@ TEST(LogEntry, WhatCannotBeIsRefused) {
   EXPECT_FALSE(can_be({.kind = Kind::kPut, .key = long_key, .slot = Slot(1)}));
   EXPECT_FALSE(can_be({.kind = Kind::kDelete, .condition = Condition::kIfAbsent, .key = "key"}));
   EXPECT_FALSE(can_be({.kind = Kind::kLease, .chunk = kChunksMax}));
-  EXPECT_FALSE(can_be({.kind = Kind::kServer, .chunk = kChunksMax, .chunk_count = 1}));
+  EXPECT_FALSE(can_be({.kind = Kind::kLease, .frames = {kFramesMax, kNoFrame}}));
+  EXPECT_FALSE(can_be({.kind = Kind::kAdopt, .from = kChunksMax}));
+  EXPECT_FALSE(can_be({.kind = Kind::kServer, .range = {.first = kFramesMax, .count = 1}}));
 }
 
 TEST(Messages, AreReadAsTheyWereWritten) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,7 @@ struct PoolMap {
   uint32_t sorted_server = 0;  // 0: the hash server is solo, and has both roles
   std::map<uint32_t, Address> index_servers;
   std::map<uint32_t, Address> memory_servers;
+  std::set<uint32_t> live_memory_servers;  // whose sessions last
   DigestKeys keys;
 
   friend bool operator==(const PoolMap&, const PoolMap&) = default;

@@ -32,6 +32,7 @@ bool TakesLower(const Request& request) { return !request.has(Request::kReverse)
 
 void ScanReader::Run(const Batch& batch, uint32_t slot, BatchWriter& out) {
   while (!Try(batch, slot, out)) {
+    if (has_lost_ && !session_.removes_lost()) return out.Refuse(slot, kItemLost);
     if (session_.IsLate()) return out.Refuse(slot, session_.NoAnswer());
     session_.RefreshMap();
   }
@@ -70,6 +71,7 @@ bool ScanReader::Ask(const Batch& batch, const Request& request) {
 bool ScanReader::Try(const Batch& batch, uint32_t slot, BatchWriter& out) {
   const Request& request = batch.requests()[slot];
   const uint64_t begin_ns = session_.now_ns();
+  has_lost_ = false;
   if (!Ask(batch, request)) return false;
   Outcome& outcome = out.outcome(slot);
   outcome = {};
@@ -96,10 +98,10 @@ bool ScanReader::AddItems(const Batch& batch, uint32_t slot, BatchWriter& out) {
     const size_t count = WindowOf(std::span(slots_).subspan(begin));
     const auto window = std::span(slots_).subspan(begin, count);
     uint64_t word = 0;
-    if (!finder_.ReadItems(window, &items_, begin == 0 ? &word : nullptr)) return false;
+    if (!finder_.ReadItems(window, &items_, &lost_, begin == 0 ? &word : nullptr)) return false;
     if (begin == 0 && IsApplied(word) != Applied::kYes) {
       // Waiting reads other things, and the items with them once more.
-      if (!AwaitApplied() || !finder_.ReadItems(window, &items_, nullptr)) return false;
+      if (!AwaitApplied() || !finder_.ReadItems(window, &items_, &lost_, nullptr)) return false;
     }
     if (!AddWindow(batch, slot, window, out)) return false;
     begin += count;
@@ -111,6 +113,7 @@ bool ScanReader::AddWindow(const Batch& batch, uint32_t slot, std::span<const Sl
                            BatchWriter& out) {
   const Request& request = batch.requests()[slot];
   for (size_t i = 0; i < slots.size(); ++i) {
+    has_lost_ |= lost_[i];
     if (!items_[i]) return false;
     const std::string_view value =
         request.has(Request::kKeysOnly) ? std::string_view() : items_[i]->value;

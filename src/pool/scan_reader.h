@@ -21,7 +21,7 @@ class ScanReader {
   ScanReader(ClientSession& session, ItemFinder& finder) : session_(session), finder_(finder) {}
 
   // A kScan or kCount of a batch. Refused with kUnavailable if it has not come about by the
-  // session's deadline.
+  // session's deadline, and with kCorrupt if an item of it was lost with its memory server.
   void Run(const Batch& batch, uint32_t slot, BatchWriter& out);
 
  private:
@@ -52,6 +52,8 @@ class ScanReader {
   size_t item_bytes_ = 0;  // of those that were added
   bool is_full_ = false;
   std::vector<std::optional<ItemView>> items_;
+  std::vector<bool> lost_;
+  bool has_lost_ = false;  // an item that is wanted
 };
 
 }  // namespace skep::pool

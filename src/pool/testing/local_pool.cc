@@ -23,6 +23,7 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
     auto server = MemoryServer::Open(fabric, options.address(100 + i), 100 + i, options.chunks);
     SKEP_CHECK(server.has_value());
     map.memory_servers[100 + i] = (*server)->address();
+    map.live_memory_servers.insert(100 + i);
     memory_servers_.push_back(std::make_unique<ServerThread<MemoryServer>>(std::move(*server)));
   }
   MutexLock lock(mutex_);

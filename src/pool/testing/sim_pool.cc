@@ -30,6 +30,7 @@ SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
   map_.keys = {.index = {random.Next(), random.Next()}, .tag = {random.Next(), random.Next()}};
   for (uint32_t i = 101; i <= 100 + options.memory_servers; ++i) {
     map_.memory_servers[i] = AddressOf(i);
+    map_.live_memory_servers.insert(i);
     auto server = MemoryServer::Open(fabric_, AddressOf(i), i, options.chunks);
     SKEP_CHECK(server.has_value());
     Add(i, {.memory = std::move(*server)});
