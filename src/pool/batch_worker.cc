@@ -199,7 +199,9 @@ void BatchWorker::SettlePlain(uint32_t slot, const Write& write) {
 
 void BatchWorker::KeepAlive(uint64_t deadline_ns) {
   session_->set_deadline_ns(deadline_ns);
-  if (session_->client() != 0) session_->Renew();
+  if (session_->client() == 0) return;
+  session_->Renew();
+  writer_.SealOld();
 }
 
 }  // namespace skep::pool

@@ -174,6 +174,21 @@ bool Chunks::Adopt(uint32_t chunk, uint8_t gen, uint32_t from, uint32_t client) 
   return true;
 }
 
+bool Chunks::Shed(uint32_t chunk) {
+  if (chunk >= chunks_.size() || chunks_[chunk].state != State::kSealed) return false;
+  ChunkFrames kept = kNoFrames;
+  size_t count = 0;
+  for (const uint32_t frame : chunks_[chunk].frames) {
+    if (frame != kNoFrame && ServerOf(frame).state == ServerState::kOpen) kept[count++] = frame;
+  }
+  if (count == 0) return false;
+  for (const uint32_t frame : chunks_[chunk].frames) {
+    if (frame != kNoFrame && std::ranges::find(kept, frame) == kept.end()) GiveFrame(frame);
+  }
+  chunks_[chunk].frames = kept;
+  return true;
+}
+
 void Chunks::SealAllOf(uint32_t client) {
   for (uint32_t i = 0; i < chunks_.size(); ++i) Seal(i, client);
 }

@@ -80,6 +80,8 @@ class Chunks {
   // `from`, which the client has leased with one frame, has the bytes of the sealed chunk of this
   // generation: its frame becomes the chunk's, and it is free.
   bool Adopt(uint32_t chunk, uint8_t gen, uint32_t from, uint32_t client);
+  // The sealed chunk gives back its frames on servers that are drained, if it has another one.
+  bool Shed(uint32_t chunk);
   // Seals all that the client has leased.
   void SealAllOf(uint32_t client);
 

@@ -211,6 +211,8 @@ bool ClientSession::AskToJoin() {
   }
   TakePlacesVersion(version);
   client_ = client;
+  // A memory server knows a connection by one name.
+  for (const rma::PeerId peer : greeted_) endpoint_->Disconnect(peer);
   greeted_.clear();
   ++statistics_.joins;
   return epoch == map_.epoch;
@@ -306,13 +308,19 @@ void ClientSession::TakePlacesVersion(uint64_t version) {
   places_version_ = version;
 }
 
+std::optional<FramePlace> ClientSession::PlaceOf(uint32_t frame) {
+  if (!places_.Has(frame) && (!LearnPlaces(0) || !places_.Has(frame))) return std::nullopt;
+  return places_.PlaceOf(frame);
+}
+
 bool ClientSession::Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
                            std::vector<FramePlace>* places) {
   places->clear();
   for (const uint32_t frame : frames) {
     if (frame == kNoFrame) break;
-    if (!places_.Has(frame) && (!LearnPlaces(0) || !places_.Has(frame))) return false;
-    places->push_back(places_.PlaceOf(frame));
+    const auto place = PlaceOf(frame);
+    if (!place) return false;
+    places->push_back(*place);
   }
   places_.Learn(chunk, gen, frames);
   return !places->empty();

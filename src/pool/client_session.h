@@ -182,6 +182,8 @@ class ClientSession {
   // Where a chunk lies whose lease told these frames. False: it could not be found out.
   bool Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
               std::vector<FramePlace>* places);
+  // Where a frame lies; nothing: it could not be found out.
+  std::optional<FramePlace> PlaceOf(uint32_t frame);
   // Whether the pool removes the keys whose items are lost.
   bool removes_lost() const { return removes_lost_; }
   // Memory servers that do not answer, as it seems.

@@ -42,6 +42,7 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
       next_index_(context.state.applied() + 1),
       next_client_(context.state.next_client()),
       placement_(context.state.chunks()),
+      copies_(context.state.chunks(), placement_, context.replicas),
       transfer_(context),
       sorted_servers_(context.endpoint),
       memory_calls_(context),
@@ -87,6 +88,18 @@ bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_vie
       return true;
     case MessageKind::kFind:
       Find(event, fields);
+      return true;
+    case MessageKind::kCopy:
+      OfferCopy(event, fields);
+      return true;
+    case MessageKind::kAdopt:
+      Adopt(event, fields);
+      return true;
+    case MessageKind::kDrain:
+      Drain(event, fields);
+      return true;
+    case MessageKind::kServers:
+      TellServers(event);
       return true;
     case MessageKind::kStatus:
       TellStatus(event);
@@ -220,7 +233,7 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
 }
 
 // There are as many chunks as frames, and no more of them are leased, or lost, than frames are.
-void HashRole::EnterLease(Group& group, uint32_t client, const ChunkFrames& frames) {
+uint32_t HashRole::EnterLease(Group& group, uint32_t client, const ChunkFrames& frames) {
   const auto chunk =
       context_.state.chunks().FindFree([this](uint32_t at) { return leasing_.contains(at); });
   SKEP_CHECK(chunk.has_value());
@@ -228,6 +241,88 @@ void HashRole::EnterLease(Group& group, uint32_t client, const ChunkFrames& fram
   leasing_frames_.insert(frames.begin(), std::ranges::find(frames, kNoFrame));
   Enter(group,
         {.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk, .frames = frames});
+  return *chunk;
+}
+
+void HashRole::OfferCopy(const rma::Event& event, std::string_view fields) {
+  uint32_t client = 0;
+  if (!TakeClient(event, &fields, &client)) return;
+  const auto copy = copies_.Next(leasing_frames_);
+  if (!copy) return context_.Answer(event.peer, event.token, {});
+  Group& group = OpenGroup(1, 0);
+  const size_t begin = group.entries.size();
+  copies_.Begin(EnterLease(group, client, {copy->frame, kNoFrame}), *copy);
+  Await(group, event, MessageKind::kCopy, begin);
+}
+
+// No field, if there is nothing to be copied any more.
+void HashRole::EncodeCopy(const LogEntry& lease) {
+  const CopyPlan::Copy& copy = copies_.Of(lease.chunk);
+  const Chunks::Chunk& from = context_.state.chunks().all()[copy.chunk];
+  const Chunks::Chunk& to = context_.state.chunks().all()[lease.chunk];
+  const bool is_leased = to.state == Chunks::State::kLeased && to.client == lease.client;
+  if (!is_leased || from.gen != copy.gen || from.frames[0] == kNoFrame) return;
+  for (const uint64_t field : {uint64_t{copy.chunk}, uint64_t{copy.gen}, uint64_t{from.frames[0]},
+                               uint64_t{lease.chunk}, uint64_t{to.frames[0]}}) {
+    AppendVarint(fields_, field);
+  }
+}
+
+void HashRole::Adopt(const rma::Event& event, std::string_view fields) {
+  LogEntry entry = {.kind = LogEntry::Kind::kAdopt};
+  if (!TakeClient(event, &fields, &entry.client)) return;
+  if (!TakeNumber(fields, &entry.chunk) || !TakeNumber(fields, &entry.gen) ||
+      !TakeNumber(fields, &entry.from) || !fields.empty() ||
+      std::max(entry.chunk, entry.from) >= kChunksMax) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  Group& group = OpenGroup(1, 0);
+  const size_t begin = group.entries.size();
+  Enter(group, entry);
+  Await(group, event, MessageKind::kAdopt, begin);
+}
+
+void HashRole::Drain(const rma::Event& event, std::string_view fields) {
+  uint32_t server = 0;
+  if (!TakeNumber(fields, &server) || !fields.empty()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  const Chunks& chunks = context_.state.chunks();
+  const Chunks::Server* const known = chunks.FindServer(server);
+  const bool has_other = std::ranges::any_of(chunks.servers(), [&](const Chunks::Server& other) {
+    return other.state == Chunks::ServerState::kOpen && other.range.server != server;
+  });
+  if (known == nullptr || !known->is_there() || !has_other) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kRefused);
+  }
+  Group& group = OpenGroup(1, 0);
+  const size_t begin = group.entries.size();
+  Enter(group, {.kind = LogEntry::Kind::kDrain, .range = {.server = server}});
+  Await(group, event, MessageKind::kDrain, begin);
+}
+
+void HashRole::TellServers(const rma::Event& event) {
+  fields_.clear();
+  for (const Chunks::Server& server : context_.state.chunks().servers()) {
+    AppendVarint(fields_, server.range.server);
+    fields_.push_back(static_cast<char>(server.state));
+    AppendVarint(fields_, server.range.count);
+    AppendVarint(fields_, server.free);
+  }
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void HashRole::ShedDrained() {
+  const auto is_draining = [](const Chunks::Server& server) {
+    return server.state == Chunks::ServerState::kDraining;
+  };
+  if (!std::ranges::any_of(context_.state.chunks().servers(), is_draining)) return;
+  constexpr int kChunksShed = 64;
+  for (int i = 0; i < kChunksShed; ++i) {
+    const auto chunk = copies_.FindShedding();
+    if (!chunk) return;
+    Enter({.kind = LogEntry::Kind::kShed, .chunk = *chunk});
+  }
 }
 
 void HashRole::SealChunks(const rma::Event& event, std::string_view fields) {
@@ -329,6 +424,7 @@ bool HashRole::Turn() {
     memory_watch_.Turn();
     chunks_.LookForEmptyChunks();
     ForgetSilentClients();
+    ShedDrained();
   }
   return chunks_.Recycle() || did;
 }
@@ -467,6 +563,8 @@ void HashRole::ApplyFront() {
       leasing_.erase(entry.chunk);
       for (const uint32_t frame : entry.frames) leasing_frames_.erase(frame);
     }
+    if (entry.kind == LogEntry::Kind::kSeal) copies_.End(entry.chunk);
+    if (entry.kind == LogEntry::Kind::kAdopt) copies_.End(entry.from);
     if (entry.kind == LogEntry::Kind::kLeave) seen_ns_.erase(entry.client);
     if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
     memory_watch_.HandleApplied(entry);
@@ -494,6 +592,9 @@ void HashRole::AnswerCall(const Group& group, const WaitingCall& call) {
       break;
     case MessageKind::kLease:
       EncodeLeases(group, call);
+      break;
+    case MessageKind::kCopy:
+      EncodeCopy(group.entries.entry(call.begin));
       break;
     default:
       break;

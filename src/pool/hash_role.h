@@ -51,6 +51,7 @@
 #include <vector>
 
 #include "pool/chunk_upkeep.h"
+#include "pool/copy_plan.h"
 #include "pool/dialer.h"
 #include "pool/index_context.h"
 #include "pool/memory_calls.h"
@@ -133,7 +134,14 @@ class HashRole {
   void Commit(const rma::Event& event, std::string_view fields);
   void Renew(const rma::Event& event, std::string_view fields);
   void LeaseChunks(const rma::Event& event, std::string_view fields);
-  void EnterLease(Group& group, uint32_t client, const ChunkFrames& frames);
+  // Returns the chunk.
+  uint32_t EnterLease(Group& group, uint32_t client, const ChunkFrames& frames);
+  void OfferCopy(const rma::Event& event, std::string_view fields);
+  void Adopt(const rma::Event& event, std::string_view fields);
+  void Drain(const rma::Event& event, std::string_view fields);
+  void TellServers(const rma::Event& event);
+  void EncodeCopy(const LogEntry& lease);
+  void ShedDrained();
   void SealChunks(const rma::Event& event, std::string_view fields);
   void TellPlaces(const rma::Event& event, std::string_view fields);
   void Find(const rma::Event& event, std::string_view fields);
@@ -172,6 +180,7 @@ class HashRole {
   std::set<uint32_t> leasing_;
   std::set<uint32_t> leasing_frames_;
   Placement placement_;
+  CopyPlan copies_;
   uint64_t authority_until_ns_ = 0;
   uint64_t last_sent_ns_ = 0;
   uint64_t without_authority_ns_ = 0;  // since when, as a turn has seen it; 0: it has authority

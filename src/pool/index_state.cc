@@ -197,6 +197,9 @@ void IndexState::Administer(const LogEntry& entry) {
     case Kind::kAdopt:
       chunks_.Adopt(entry.chunk, entry.gen, entry.from, entry.client);
       break;
+    case Kind::kShed:
+      chunks_.Shed(entry.chunk);
+      break;
     case Kind::kPut:
     case Kind::kDelete:
       break;

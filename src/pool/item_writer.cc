@@ -35,6 +35,12 @@ void ItemWriter::Run(std::span<Write> writes) {
   SealFull();
 }
 
+void ItemWriter::SealOld() {
+  if (client_ == 0 || client_ != session_.client()) return;
+  GiveUpOldChunk();
+  SealFull();
+}
+
 // The client was forgotten, and what it had leased with it.
 void ItemWriter::StartAnew() {
   client_ = session_.client();

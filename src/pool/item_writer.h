@@ -61,6 +61,9 @@ class ItemWriter {
 
   // Does all of them, in their order for each key. At most kWritesMax.
   void Run(std::span<Write> writes);
+  // Seals the chunk that is being filled if memory servers have come or gone since it was leased,
+  // so that it is copied: for a client that may write nothing for long.
+  void SealOld();
 
  private:
   struct Chunk {

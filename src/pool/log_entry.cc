@@ -38,6 +38,7 @@ bool DecodeFields(std::string_view& from, LogEntry* entry) {
       return TakeChunk(from, &entry->chunk) && TakeFrames(from, &entry->frames);
     case Kind::kSeal:
     case Kind::kRecycle:
+    case Kind::kShed:
       return TakeChunk(from, &entry->chunk);
     case Kind::kServer:
       return TakeNumber(from, &entry->range.server) && TakeNumber(from, &entry->range.first) &&
@@ -76,6 +77,7 @@ void EncodeEntry(const LogEntry& entry, std::string& to) {
       break;
     case Kind::kSeal:
     case Kind::kRecycle:
+    case Kind::kShed:
       AppendVarint(to, entry.chunk);
       break;
     case Kind::kServer:

@@ -23,6 +23,7 @@
 //   gone    server varint           it is no part of the pool any more
 //   adopt   chunk varint, gen varint, from varint     the chunk gets the frame of the chunk `from`,
 //                                   to which the client has copied it
+//   shed    chunk varint            it gives back its frames on servers that are drained
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,9 @@ struct LogEntry {
     kDrain,
     kGone,
     kAdopt,
+    kShed,
   };
-  static constexpr Kind kLastKind = Kind::kAdopt;
+  static constexpr Kind kLastKind = Kind::kShed;
   enum class Condition : uint8_t {
     kNone,
     kIfAbsent,
@@ -65,7 +67,7 @@ struct LogEntry {
   std::string_view key = {};       // put, delete
   Slot slot = {};                  // put
   Slot expected = {};              // put, delete: kIfSlot
-  uint32_t chunk = 0;              // lease, seal, recycle, adopt
+  uint32_t chunk = 0;              // lease, seal, recycle, adopt, shed
   ChunkFrames frames = kNoFrames;  // lease
   uint8_t gen = 0;                 // adopt
   uint32_t from = 0;               // adopt

@@ -17,11 +17,19 @@
 //     places    first chunk, count                    -> 1 if keys of lost items are removed,
 //                                                        ranges of frames, of each chunk: gen 1,
 //                                                        frames
+//     copy      epoch, client                         -> chunk, gen, its frame, a chunk that the
+//                                                        client now leases to copy it to, the frame
+//                                                        of that; no field: there is none
+//     adopt     epoch, client, chunk, gen, the chunk that it was copied to          -> -
+//     drain     server                                -> -
+//     servers   -                                     -> of each: server, state 1, frames, free
 //     find      epoch, count, then of each: key       -> for each: slot 8
 //     status    -                                     -> items, chunks, free chunks, clients
 //   to the sorted server
 //     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the
 //               end
+//     lost      epoch, lower bound                    -> the next lower bound, empty at the end;
+//               of keys that have lost items: key, slot 8, to the end
 //     ship      epoch, a batch of the log             -> end index
 //   to an index server without a role
 //     state     epoch, attempt, number, part 1, fields of the part (state_transfer.h)   -> -
@@ -62,6 +70,11 @@ enum class MessageKind : uint8_t {
   kStatus,
   kState,
   kRetire,
+  kCopy,
+  kAdopt,
+  kDrain,
+  kServers,
+  kLost,
 };
 
 enum class ReplyCode : uint8_t {
@@ -71,6 +84,7 @@ enum class ReplyCode : uint8_t {
   kNotServing,     // the server has not this role, or cannot serve in it now
   kUnknownClient,  // it has been silent for too long
   kPoolFull,       // there is no free chunk
+  kRefused,        // it cannot be: kDrain, no such server, or no other one
 };
 
 // Of a whole pool.

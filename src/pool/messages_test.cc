@@ -48,6 +48,7 @@ LogEntry RandomEntry(Random& random, const std::string& key) {
       [[fallthrough]];
     case Kind::kSeal:
     case Kind::kRecycle:
+    case Kind::kShed:
       entry.chunk = static_cast<uint32_t>(random.Below(kChunksMax));
       break;
     case Kind::kJoin:

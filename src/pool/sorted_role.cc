@@ -17,6 +17,9 @@ bool SortedRole::Handle(const rma::Event& event, MessageKind kind, std::string_v
     case MessageKind::kScan:
       Scan(event, fields);
       return true;
+    case MessageKind::kLost:
+      TellLost(event, fields);
+      return true;
     default:
       return false;
   }
@@ -106,6 +109,36 @@ void SortedRole::AnswerScan(const rma::Event& event, const ScanRequest& scan) {
                    .next = outcome.more ? outcome.value : std::string_view(),
                    .slots = slots},
                   fields_);
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void SortedRole::TellLost(const rma::Event& event, std::string_view fields) {
+  uint64_t epoch = 0;
+  std::string_view lower;
+  if (!TakeVarint(fields, &epoch) || !TakeBytes(fields, &lower) || !fields.empty()) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
+  if (epoch != context_.map.epoch || context_.state.tree() == nullptr) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  }
+  ApplyAll();
+  const Chunks& chunks = context_.state.chunks();
+  fields_.clear();
+  if (!context_.removes_lost || std::ranges::none_of(chunks.all(), &Chunks::Chunk::is_lost)) {
+    AppendBytes(fields_, {});
+    return context_.Answer(event.peer, event.token, fields_);
+  }
+  batch_.Clear();
+  batch_.set_scan_bytes_max(kKeyBytesScanned);
+  batch_.Scan(Range::From(lower), {.limit = kKeysForLost});
+  context_.state.tree()->AwaitRelease(context_.state.tree()->Execute(batch_));
+  const Outcome& outcome = batch_.outcome(0);
+  AppendBytes(fields_, outcome.more ? outcome.value : std::string_view());
+  for (const Item& item : batch_.items(0)) {
+    if (!chunks.all()[SlotOf(item.value).chunk()].is_lost()) continue;
+    AppendBytes(fields_, item.key);
+    fields_.append(item.value);
+  }
   context_.Answer(event.peer, event.token, fields_);
 }
 

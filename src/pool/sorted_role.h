@@ -24,6 +24,8 @@ class SortedRole {
   // Of one scan: a longer one says that there is more.
   static constexpr uint32_t kSlotsMax = 1 << 18;
   static constexpr size_t kKeyBytesScanned = 64 << 20;
+  // Keys that are looked at by one question for lost ones.
+  static constexpr uint32_t kKeysForLost = 16 * 1024;
   // Entries that wait, above which the log is applied whatever else there is to do.
   static constexpr uint64_t kWaitingMax = 64 * 1024;
 
@@ -51,6 +53,7 @@ class SortedRole {
   void Append(const rma::Event& event, std::string_view fields);
   void Scan(const rma::Event& event, std::string_view fields);
   void AnswerScan(const rma::Event& event, const ScanRequest& scan);
+  void TellLost(const rma::Event& event, std::string_view fields);
 
   IndexContext& context_;
   std::deque<LogBatch> log_;  // what is not applied yet

@@ -19,15 +19,9 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
   PoolMap map = {.epoch = 1, .hash_server = 1, .sorted_server = 2};
   Random& random = SystemRandom();
   map.keys = {.index = {random.Next(), random.Next()}, .tag = {random.Next(), random.Next()}};
-  for (uint32_t i = 1; i <= options.memory_servers; ++i) {
-    auto server = MemoryServer::Open(fabric, options.address(100 + i), 100 + i, options.chunks);
-    SKEP_CHECK(server.has_value());
-    map.memory_servers[100 + i] = (*server)->address();
-    map.live_memory_servers.insert(100 + i);
-    memory_servers_.push_back(std::make_unique<ServerThread<MemoryServer>>(std::move(*server)));
-  }
   MutexLock lock(mutex_);
   map_ = map;
+  for (uint32_t i = 1; i <= options.memory_servers; ++i) OpenMemoryServer(100 + i);
   for (const uint32_t id : {1u, 2u}) OpenIndexServer(id);
   Spread();
 }
@@ -41,10 +35,38 @@ void LocalPool::OpenIndexServer(uint32_t id) {
                                    .times = options_.times,
                                    .buckets_max = 1 << 20,
                                    .overflow_max = 1 << 20,
-                                   .make_tree = &MakePoolTree});
+                                   .make_tree = &MakePoolTree,
+                                   .replicas = options_.replicas,
+                                   .removes_lost = options_.removes_lost});
   SKEP_CHECK(server.has_value());
   map_.index_servers[id] = (*server)->address();
   index_servers_[id] = std::make_unique<ServerThread<IndexServer>>(std::move(*server));
+}
+
+void LocalPool::OpenMemoryServer(uint32_t id) {
+  auto server = MemoryServer::Open(fabric_, options_.address(id), id, options_.chunks);
+  SKEP_CHECK(server.has_value());
+  map_.memory_servers[id] = (*server)->address();
+  map_.live_memory_servers.insert(id);
+  memory_servers_[id] = std::make_unique<ServerThread<MemoryServer>>(std::move(*server));
+}
+
+void LocalPool::AddMemoryServer(uint32_t id) {
+  MutexLock lock(mutex_);
+  OpenMemoryServer(id);
+  Spread();
+}
+
+void LocalPool::KillMemoryServer(uint32_t id) {
+  memory_servers_.erase(id);
+  SetLive(id, false);
+}
+
+void LocalPool::SetLive(uint32_t id, bool is_live) {
+  MutexLock lock(mutex_);
+  map_.live_memory_servers.erase(id);
+  if (is_live) map_.live_memory_servers.insert(id);
+  Spread();
 }
 
 PoolMap LocalPool::map() const {

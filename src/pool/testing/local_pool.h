@@ -26,6 +26,8 @@ struct LocalPoolOptions {
   uint32_t memory_servers = 1;
   uint32_t chunks = 64;  // of each
   PoolTimes times;
+  uint32_t replicas = 2;
+  bool removes_lost = false;
   // Where the n-th server listens.
   std::function<Address(uint32_t)> address;
 };
@@ -82,6 +84,19 @@ class LocalPool {
   std::unique_ptr<PoolEngine> OpenEngine(const PoolEngineOptions& options);
   // Ends an index server, as its crash would, and gives the map to the other one.
   void KillIndexServer(uint32_t id);
+  // Ends a memory server, and its session with the coordinator.
+  void KillMemoryServer(uint32_t id);
+  // One of a number that none had before.
+  void AddMemoryServer(uint32_t id);
+  // The session of a memory server has ended, or has begun anew.
+  void SetLive(uint32_t id, bool is_live);
+  // Runs between two turns of the server. There is one.
+  void Do(uint32_t id, const std::function<void(MemoryServer&)>& work) {
+    memory_servers_.at(id)->Do(work);
+  }
+  void Do(uint32_t id, const std::function<void(IndexServer&)>& work) {
+    index_servers_.at(id)->Do(work);
+  }
   // An index server that has no role, of a number that none had before.
   void AddIndexServer(uint32_t id);
   // Gives the map the roles that an index server wants. False: none wants any.
@@ -89,13 +104,14 @@ class LocalPool {
 
  private:
   void OpenIndexServer(uint32_t id) SKEP_REQUIRES(mutex_);
+  void OpenMemoryServer(uint32_t id) SKEP_REQUIRES(mutex_);
   void Spread() SKEP_REQUIRES(mutex_);
 
   rma::Fabric& fabric_;
   const LocalPoolOptions options_;
   mutable Mutex mutex_;
   PoolMap map_ SKEP_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<ServerThread<MemoryServer>>> memory_servers_;
+  std::map<uint32_t, std::unique_ptr<ServerThread<MemoryServer>>> memory_servers_;
   std::map<uint32_t, std::unique_ptr<ServerThread<IndexServer>>> index_servers_;
 };
 

@@ -1,0 +1,75 @@
+#include "pool/copy_plan.h"
+
+#include <algorithm>
+
+namespace skep::pool {
+namespace {
+
+bool IsOpen(const Chunks::Server& server) { return server.state == Chunks::ServerState::kOpen; }
+
+}  // namespace
+
+size_t CopyPlan::Wanted() const {
+  const auto open = static_cast<size_t>(std::ranges::count_if(chunks_.servers(), IsOpen));
+  return std::min(replicas_, open);
+}
+
+size_t CopyPlan::OpenFrames(const Chunks::Chunk& chunk) const {
+  return static_cast<size_t>(std::ranges::count_if(chunk.frames, [this](uint32_t frame) {
+    return frame != kNoFrame && IsOpen(chunks_.ServerOf(frame));
+  }));
+}
+
+bool CopyPlan::IsUnderWay(uint32_t chunk) const {
+  return std::ranges::any_of(copies_, [&](const auto& copy) {
+    const Chunks::Chunk& to = chunks_.all()[copy.first];
+    // A lease that is not applied yet leaves the chunk free.
+    return copy.second.chunk == chunk && to.state != Chunks::State::kSealed;
+  });
+}
+
+// The next chunk behind that which was found last.
+template <typename Is>
+std::optional<uint32_t> CopyPlan::Look(uint32_t& next, Is is_wanted) const {
+  const auto count = static_cast<uint32_t>(chunks_.all().size());
+  for (uint32_t i = 0; i < std::min(count, kChunksAtOnce); ++i) {
+    const uint32_t chunk = next % count;
+    next = chunk + 1;
+    const Chunks::Chunk& at = chunks_.all()[chunk];
+    if (at.state == Chunks::State::kSealed && !at.is_lost() && is_wanted(chunk, at)) return chunk;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> CopyPlan::FrameFor(const Chunks::Chunk& chunk,
+                                           const std::set<uint32_t>& taken) {
+  std::set<uint32_t> its_servers;
+  for (const uint32_t frame : chunk.frames) {
+    if (frame != kNoFrame) its_servers.insert(chunks_.ServerOf(frame).range.server);
+  }
+  const Placement::Choice choice = placement_.Choose(1, its_servers, taken);
+  return choice ? std::optional(choice.frames[0]) : std::nullopt;
+}
+
+std::optional<CopyPlan::Copy> CopyPlan::Next(const std::set<uint32_t>& taken) {
+  const size_t wanted = Wanted();
+  const auto chunk = Look(next_copy_, [&](uint32_t at, const Chunks::Chunk& it) {
+    return it.items > 0 && OpenFrames(it) < wanted && !IsUnderWay(at);
+  });
+  if (!chunk) return std::nullopt;
+  const auto frame = FrameFor(chunks_.all()[*chunk], taken);
+  if (!frame) return std::nullopt;
+  return Copy{.chunk = *chunk, .gen = chunks_.all()[*chunk].gen, .frame = *frame};
+}
+
+std::optional<uint32_t> CopyPlan::FindShedding() {
+  const auto is_draining = [this](uint32_t frame) {
+    return frame != kNoFrame && chunks_.ServerOf(frame).state == Chunks::ServerState::kDraining;
+  };
+  const size_t wanted = std::max<size_t>(Wanted(), 1);
+  return Look(next_shedding_, [&](uint32_t, const Chunks::Chunk& it) {
+    return std::ranges::any_of(it.frames, is_draining) && OpenFrames(it) >= wanted;
+  });
+}
+
+}  // namespace skep::pool
