@@ -58,12 +58,13 @@ bool Chunks::Lease(uint32_t chunk, uint32_t client) {
   return true;
 }
 
-bool Chunks::Seal(uint32_t chunk, uint32_t client) {
+bool Chunks::Seal(uint32_t chunk, uint32_t client, uint64_t index) {
   if (chunk >= chunks_.size() || chunks_[chunk].state != State::kLeased ||
       chunks_[chunk].client != client) {
     return false;
   }
   chunks_[chunk].state = State::kSealed;
+  chunks_[chunk].sealed_index = index;
   NoteEmpty(chunk);
   return true;
 }
@@ -72,8 +73,18 @@ void Chunks::NoteEmpty(uint32_t chunk) {
   if (chunks_[chunk].state == State::kSealed && chunks_[chunk].items == 0) empty_.insert(chunk);
 }
 
+void Chunks::AddItem(Slot slot) {
+  Chunk& chunk = chunks_[slot.chunk()];
+  ++chunk.items;
+  chunk.live_units += slot.units();
+  live_units_ += slot.units();
+}
+
 void Chunks::DropItem(Slot slot) {
-  --chunks_[slot.chunk()].items;
+  Chunk& chunk = chunks_[slot.chunk()];
+  --chunk.items;
+  chunk.live_units -= slot.units();
+  live_units_ -= slot.units();
   NoteEmpty(slot.chunk());
 }
 
@@ -85,8 +96,8 @@ bool Chunks::Recycle(uint32_t chunk) {
   return true;
 }
 
-void Chunks::SealAllOf(uint32_t client) {
-  for (uint32_t i = 0; i < chunks_.size(); ++i) Seal(i, client);
+void Chunks::SealAllOf(uint32_t client, uint64_t index) {
+  for (uint32_t i = 0; i < chunks_.size(); ++i) Seal(i, client, index);
 }
 
 void Chunks::EncodeServers(std::string& to) const {
@@ -108,6 +119,8 @@ void Chunks::EncodeChunks(uint32_t begin, uint32_t end, std::string& to) const {
     to.push_back(static_cast<char>(chunk.gen));
     AppendVarint(to, chunk.client);
     AppendVarint(to, chunk.items);
+    AppendVarint(to, chunk.live_units);
+    AppendVarint(to, chunk.sealed_index);
   }
 }
 
@@ -118,13 +131,15 @@ bool Chunks::DecodeChunk(std::string_view& from, Chunk* chunk) {
   chunk->state = static_cast<State>(from[0]);
   chunk->gen = static_cast<uint8_t>(from[1]);
   from.remove_prefix(2);
-  return TakeNumber(from, &chunk->client) && TakeNumber(from, &chunk->items);
+  return TakeNumber(from, &chunk->client) && TakeNumber(from, &chunk->items) &&
+         TakeNumber(from, &chunk->live_units) && TakeVarint(from, &chunk->sealed_index);
 }
 
 bool Chunks::DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end) {
   for (*end = begin; !from.empty(); ++*end) {
     if (*end >= chunks_.size() || !DecodeChunk(from, &chunks_[*end])) return false;
     if (chunks_[*end].state != State::kFree) --free_count_;
+    live_units_ += chunks_[*end].live_units;
     NoteEmpty(*end);
   }
   return true;

@@ -9,6 +9,9 @@
 // slot names it, and its space when its chunk is recycled. An item that was written and never
 // committed takes its space until then, and needs nobody to look for it.
 //
+// Live units are counted as slots tell them: an item of 255 units or more counts as 255, so a chunk
+// with long items has more than its count says, and never less.
+//
 // Part of the state that both index servers keep: all changes are entries of their log.
 // Thread safety: one owner.
 #pragma once
@@ -61,8 +64,10 @@ class Chunks {
   struct Chunk {
     State state = State::kFree;
     uint8_t gen = 0;
-    uint32_t client = 0;  // kLeased, kSealed: who has, or had, the lease
-    uint32_t items = 0;   // that slots name
+    uint32_t client = 0;        // kLeased, kSealed: who has, or had, the lease
+    uint32_t items = 0;         // that slots name
+    uint32_t live_units = 0;    // of those items, as their slots tell
+    uint64_t sealed_index = 0;  // kSealed: of the entry that sealed it
     friend bool operator==(const Chunk&, const Chunk&) = default;
   };
 
@@ -70,16 +75,17 @@ class Chunks {
   bool AddServer(const ChunkRange& range);
   // False, and nothing is changed: the chunk is in no state for it.
   bool Lease(uint32_t chunk, uint32_t client);
-  bool Seal(uint32_t chunk, uint32_t client);
+  // `index` is that of the log's entry: what was sealed earlier has a lower one.
+  bool Seal(uint32_t chunk, uint32_t client, uint64_t index);
   bool Recycle(uint32_t chunk);
   // Seals all that the client has leased.
-  void SealAllOf(uint32_t client);
+  void SealAllOf(uint32_t client, uint64_t index);
 
   // Whether an item of the client may get this slot: it lies within a chunk of this generation that
   // the client leases. A chunk that is sealed gets no item any more, so once it is empty it stays
   // so.
   bool MayCommit(Slot slot, uint32_t client) const;
-  void AddItem(Slot slot) { ++chunks_[slot.chunk()].items; }
+  void AddItem(Slot slot);
   void DropItem(Slot slot);
   // The chunks that are sealed and have no item.
   const std::set<uint32_t>& empty() const { return empty_; }
@@ -107,6 +113,8 @@ class Chunks {
   const ChunkRanges& ranges() const { return ranges_; }
   const std::vector<Chunk>& all() const { return chunks_; }
   uint32_t free_count() const { return free_count_; }
+  // Of all chunks.
+  uint64_t live_units() const { return live_units_; }
 
  private:
   // The chunk may be empty now.
@@ -117,6 +125,7 @@ class Chunks {
   std::vector<Chunk> chunks_;
   std::set<uint32_t> empty_;
   uint32_t free_count_ = 0;
+  uint64_t live_units_ = 0;
   uint32_t next_ = 0;  // where to look for a free one
 };
 

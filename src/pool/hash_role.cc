@@ -255,7 +255,8 @@ void HashRole::TellStatus(const rma::Event& event) {
   EncodeStatus({.items = state.items(),
                 .chunks = state.chunks().all().size(),
                 .free_chunks = state.chunks().free_count(),
-                .clients = state.sessions().size()},
+                .clients = state.sessions().size(),
+                .live_units = state.chunks().live_units()},
                fields_);
   context_.Answer(event.peer, event.token, fields_);
 }

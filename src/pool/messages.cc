@@ -15,7 +15,8 @@ uint8_t FlagsOf(const ScanRequest& scan) {
 }  // namespace
 
 void EncodeStatus(const PoolStatus& status, std::string& to) {
-  for (const uint64_t number : {status.items, status.chunks, status.free_chunks, status.clients}) {
+  for (const uint64_t number :
+       {status.items, status.chunks, status.free_chunks, status.clients, status.live_units}) {
     AppendVarint(to, number);
   }
 }
@@ -23,7 +24,7 @@ void EncodeStatus(const PoolStatus& status, std::string& to) {
 bool DecodeStatus(std::string_view from, PoolStatus* status) {
   return TakeVarint(from, &status->items) && TakeVarint(from, &status->chunks) &&
          TakeVarint(from, &status->free_chunks) && TakeVarint(from, &status->clients) &&
-         from.empty();
+         TakeVarint(from, &status->live_units) && from.empty();
 }
 
 void EncodeScan(const ScanRequest& scan, std::string& to) {

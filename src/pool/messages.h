@@ -13,7 +13,7 @@
 //     seal      epoch, client, chunks to the end      -> -
 //     ranges    -                                     -> count, then of each: server, first, count
 //     find      epoch, count, then of each: key       -> for each: slot 8
-//     status    -                                     -> items, chunks, free chunks, clients
+//     status    -                                     -> the numbers of a PoolStatus
 //   to the sorted server
 //     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the
 //               end
@@ -72,6 +72,7 @@ struct PoolStatus {
   uint64_t chunks = 0;
   uint64_t free_chunks = 0;
   uint64_t clients = 0;
+  uint64_t live_units = 0;  // of all items, as their slots tell (chunks.h)
 };
 
 void EncodeStatus(const PoolStatus& status, std::string& to);

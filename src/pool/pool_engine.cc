@@ -164,6 +164,7 @@ void PoolEngine::Describe(uint64_t, const StatsVisitor& visit) const {
     visit("pool_items", status->items);
     visit("pool_chunks", status->chunks);
     visit("pool_free_chunks", status->free_chunks);
+    visit("pool_live_bytes", status->live_units * kUnitBytes);
     visit("pool_clients", status->clients);
   }
   const ClientStatistics s = statistics();

@@ -53,7 +53,7 @@ TEST_F(StateReceiverTest, TakesAStateInItsOrder) {
   EXPECT_EQ(Take(1, 3, 1, 2, StatePart::kKeys, Key("a", Slot()) + Key("b", Slot(3))),
             Result::kTaken);
   EXPECT_EQ(Take(1, 3, 1, 3, StatePart::kServers, std::string("\1\5\0\1\0", 5)), Result::kTaken);
-  EXPECT_EQ(Take(1, 3, 1, 4, StatePart::kChunks, std::string("\1\2\3\4", 4)), Result::kTaken);
+  EXPECT_EQ(Take(1, 3, 1, 4, StatePart::kChunks, std::string("\1\2\3\4\5\6", 6)), Result::kTaken);
   EXPECT_EQ(Take(1, 3, 1, 5, StatePart::kSessions, std::string("\3\0", 2)), Result::kTaken);
   EXPECT_EQ(Take(1, 3, 1, 6, StatePart::kEnd, "\11\4"), Result::kWhole);
   const ReceivedState state = receiver_.TakeState();
@@ -63,7 +63,8 @@ TEST_F(StateReceiverTest, TakesAStateInItsOrder) {
   EXPECT_EQ(state.next_client, 4u);
   EXPECT_TRUE(state.sessions.Knows(3));
   EXPECT_EQ(state.chunks.free_count(), 0u);
-  EXPECT_EQ(state.chunks.all()[0], (Chunks::Chunk{Chunks::State::kLeased, 2, 3, 4}));
+  EXPECT_EQ(state.chunks.live_units(), 5u);
+  EXPECT_EQ(state.chunks.all()[0], (Chunks::Chunk{Chunks::State::kLeased, 2, 3, 4, 5, 6}));
   EXPECT_EQ(state.tree->Statistics().items, 1u);
 }
 

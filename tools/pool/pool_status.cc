@@ -95,8 +95,12 @@ void PrintTable(const PoolLookOptions& options, const Findings& findings) {
   const pool::PoolStatus& s = *findings.status;
   const double used =
       s.chunks == 0 ? 0 : 100.0 * double(s.chunks - s.free_chunks) / double(s.chunks);
-  fmt::print("\n{} items; {} of {} chunks of 2 MiB in use ({:.1f} %); {} clients\n", s.items,
-             s.chunks - s.free_chunks, s.chunks, used, s.clients);
+  const double live =
+      s.chunks == 0 ? 0
+                    : 100.0 * double(s.live_units) / (double(s.chunks) * double(pool::kChunkUnits));
+  fmt::print(
+      "\n{} items, which fill {:.1f} %; {} of {} chunks of 2 MiB in use ({:.1f} %); {} clients\n",
+      s.items, live, s.chunks - s.free_chunks, s.chunks, used, s.clients);
 }
 
 void PrintJson(const PoolLookOptions& options, const Findings& findings) {
@@ -116,6 +120,7 @@ void PrintJson(const PoolLookOptions& options, const Findings& findings) {
     json["chunks"] = findings.status->chunks;
     json["free_chunks"] = findings.status->free_chunks;
     json["chunk_bytes"] = pool::kChunkBytes;
+    json["live_bytes"] = findings.status->live_units * pool::kUnitBytes;
     json["clients"] = findings.status->clients;
   }
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
