@@ -115,6 +115,7 @@ class ClientSession {
 
   // What happens until then is waited for.
   void set_deadline_ns(uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
+  uint64_t deadline_ns() const { return deadline_ns_; }
   bool IsLate() const { return now_ns() >= deadline_ns_; }
   // What is waited for may never come: the servers have other roles by now.
   bool HasOtherMap() const { return source_().epoch != map_.epoch; }

@@ -41,7 +41,8 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
       next_client_(context.state.next_client()),
       transfer_(context),
       sorted_servers_(context.endpoint),
-      chunks_(context, [this](const LogEntry& entry) { Enter(entry); }) {}
+      chunks_(context, [this](const LogEntry& entry) { Enter(entry); }),
+      free_space_(context) {}
 
 void HashRole::MapChanged() {
   if (context_.map.epoch != epoch_) {
@@ -85,6 +86,9 @@ bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_vie
       return true;
     case MessageKind::kStatus:
       TellStatus(event);
+      return true;
+    case MessageKind::kVictims:
+      TellVictims(event, fields);
       return true;
     default:
       return false;
@@ -156,7 +160,8 @@ void HashRole::Commit(const rma::Event& event, std::string_view fields) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   HashIndex* const hash = context_.state.hash();
-  if (hash != nullptr && !hash->Reserve(pending() + puts)) {
+  // Deletes need no room.
+  if (puts > 0 && hash != nullptr && !hash->Reserve(pending() + puts)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
   }
   Group& group = OpenGroup(count, bytes);
@@ -182,16 +187,18 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   uint32_t client = 0;
   uint32_t count = 0;
   if (!TakeClient(event, &fields, &client)) return;
-  if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax) {
+  if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax || fields.empty() ||
+      static_cast<uint8_t>(fields[0]) > static_cast<uint8_t>(LeaseFor::kCleaning)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
+  const auto purpose = static_cast<LeaseFor>(fields[0]);
   // No memory server has answered yet.
   if (context_.state.chunks().ranges().all().empty()) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   Group& group = OpenGroup(count, 0);
   const size_t begin = group.entries.size();
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count && free_space_.MayLease(purpose, leasing_.size()); ++i) {
     const auto chunk =
         context_.state.chunks().FindFree([this](uint32_t at) { return leasing_.contains(at); });
     if (!chunk) break;
@@ -199,7 +206,7 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
     Enter(group, {.kind = LogEntry::Kind::kLease, .client = client, .chunk = *chunk});
   }
   if (begin == group.entries.size()) {
-    return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
+    return context_.Refuse(event.peer, event.token, free_space_.Refusal(purpose));
   }
   Await(group, event, MessageKind::kLease, begin);
 }
@@ -256,8 +263,18 @@ void HashRole::TellStatus(const rma::Event& event) {
                 .chunks = state.chunks().all().size(),
                 .free_chunks = state.chunks().free_count(),
                 .clients = state.sessions().size(),
-                .live_units = state.chunks().live_units()},
+                .live_units = state.chunks().live_units(),
+                .cleaner = free_space_.figures()},
                fields_);
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void HashRole::TellVictims(const rma::Event& event, std::string_view fields) {
+  if (!TakeEpoch(event, &fields)) return;
+  fields_.clear();
+  if (!free_space_.TellVictims(fields, &fields_)) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
   context_.Answer(event.peer, event.token, fields_);
 }
 

@@ -31,7 +31,8 @@ struct IndexContext {
   rma::Endpoint& endpoint;
   Clock& clock;
   const PoolTimes times;
-  const uint32_t keys_per_piece;  // of a state that is transferred (state_transfer.h)
+  const uint32_t keys_per_piece;   // of a state that is transferred (state_transfer.h)
+  const uint32_t free_chunks_min;  // so many are wanted in any case (free_space.h)
   IndexState& state;
   PoolMap map;
 

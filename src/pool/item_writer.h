@@ -12,6 +12,10 @@
 // then, and is done once (H4). If no reply comes before the deadline, it is not known whether it
 // was done.
 //
+// In a pool that is full each write that needs another chunk is refused by itself, after the others
+// were done: those that fit, and deletes. As long as there may be room soon (free_space.h) it is
+// tried again, for up to half of the time that is left.
+//
 // A write that has failed may still arrive (rule F5 of rma/fabric.h). So the client then gives up
 // its name: the hash server seals its chunks when it has been silent for long enough, and recycles
 // them after a fence.
@@ -43,10 +47,12 @@ struct Write {
   Slot expected = {};  // kIfSlot
 
   //   kUnavailable  it was not done, or it is not known whether it was: the text says which
-  //   kOutOfMemory  the pool has no free chunk, or its index no room
+  //   kOutOfMemory  it was not done: the pool has no free chunk, and none came about while there
+  //                 was hope (free_space.h); or its index has no room
   Status status = {};
   CommitVerdict verdict = {};  // if the status is ok
   Slot slot = {};              // kPut: of the item that was written
+  bool is_settled = false;     // the writer's
 };
 
 class ItemWriter {
@@ -54,7 +60,8 @@ class ItemWriter {
   // How many writes are committed by one call.
   static constexpr size_t kWritesMax = 512;
 
-  explicit ItemWriter(ClientSession& session) : session_(session) {}
+  explicit ItemWriter(ClientSession& session, LeaseFor purpose = LeaseFor::kWrites)
+      : session_(session), purpose_(purpose) {}
 
   // Does all of them, in their order for each key. At most kWritesMax.
   void Run(std::span<Write> writes);
@@ -67,13 +74,14 @@ class ItemWriter {
     uint32_t next_unit = 0;  // the first one that is free
   };
 
+  void Try(std::span<Write> writes);
   Status WriteItems(std::span<Write> writes);
   // Room for the item in a chunk.
   //   kUnavailable, kOutOfMemory  there is none
   Status Place(Write& write, Round& round);
   Status TakeChunk();
   // A chunk to be filled; or none yet, and the request is to be made again.
-  Status Lease();
+  Status Lease(std::optional<Chunk>* chunk);
   // False: the client was forgotten, and nothing was done.
   bool Commit(std::span<Write> writes);
   enum class Answer : uint8_t { kVerdicts, kLost, kForgotten, kFull };
@@ -82,11 +90,14 @@ class ItemWriter {
   void StartAnew();
 
   ClientSession& session_;
+  const LeaseFor purpose_;
   uint32_t client_ = 0;  // whose chunks and numbers these are
   uint64_t next_sequence_ = 1;
   uint64_t next_item_ = 1;      // the sequence number of the item that is placed next
   std::optional<Chunk> chunk_;  // that is being filled
   std::vector<uint32_t> full_;  // to be sealed
+  bool is_full_ = false;        // no chunk was to be had, in this try
+  bool may_wait_ = false;       // and there may be one soon
   std::vector<std::unique_ptr<std::byte[]>> buffers_;
   std::string request_;
 };

@@ -19,12 +19,14 @@ void EncodeStatus(const PoolStatus& status, std::string& to) {
        {status.items, status.chunks, status.free_chunks, status.clients, status.live_units}) {
     AppendVarint(to, number);
   }
+  AppendFigures(to, status.cleaner);
 }
 
 bool DecodeStatus(std::string_view from, PoolStatus* status) {
   return TakeVarint(from, &status->items) && TakeVarint(from, &status->chunks) &&
          TakeVarint(from, &status->free_chunks) && TakeVarint(from, &status->clients) &&
-         TakeVarint(from, &status->live_units) && from.empty();
+         TakeVarint(from, &status->live_units) && TakeFigures(from, &status->cleaner) &&
+         from.empty();
 }
 
 void EncodeScan(const ScanRequest& scan, std::string& to) {

@@ -9,11 +9,12 @@
 //                                                        read_ns_max, lease_ns
 //     commit    epoch, client, entries to the end     -> for each: verdict 1, before 8, version
 //     renew     epoch, client                         -> lease in ns, buckets of the table
-//     lease     epoch, client, count                  -> count, then of each: chunk, gen
+//     lease     epoch, client, count, for 1           -> count, then of each: chunk, gen
 //     seal      epoch, client, chunks to the end      -> -
 //     ranges    -                                     -> count, then of each: server, first, count
 //     find      epoch, count, then of each: key       -> for each: slot 8
 //     status    -                                     -> the numbers of a PoolStatus
+//     victims   epoch, then cleaner_messages.h        -> cleaner_messages.h
 //   to the sorted server
 //     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the
 //               end
@@ -36,6 +37,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "pool/cleaner_messages.h"
 #include "pool/key_digest.h"
 #include "pool/log_entry.h"
 
@@ -55,6 +57,13 @@ enum class MessageKind : uint8_t {
   kFence,
   kStatus,
   kState,
+  kVictims,
+};
+
+// What a chunk is leased for.
+enum class LeaseFor : uint8_t {
+  kWrites,
+  kCleaning,  // also one of the chunks that are kept for it (free_space.h)
 };
 
 enum class ReplyCode : uint8_t {
@@ -64,6 +73,7 @@ enum class ReplyCode : uint8_t {
   kNotServing,     // the server has not this role, or cannot serve in it now
   kUnknownClient,  // it has been silent for too long
   kPoolFull,       // there is no free chunk
+  kCleaning,       // the same, but soon there may be one
 };
 
 // Of a whole pool.
@@ -73,6 +83,7 @@ struct PoolStatus {
   uint64_t free_chunks = 0;
   uint64_t clients = 0;
   uint64_t live_units = 0;  // of all items, as their slots tell (chunks.h)
+  CleanerFigures cleaner = {};
 };
 
 void EncodeStatus(const PoolStatus& status, std::string& to);

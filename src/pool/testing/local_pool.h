@@ -15,6 +15,7 @@
 #include "pool/index_server.h"
 #include "pool/memory_server.h"
 #include "pool/pool_engine.h"
+#include "pool/upkeep_agent.h"
 #include "rma/fabric.h"
 
 namespace skep::pool {
@@ -26,6 +27,9 @@ struct LocalPoolOptions {
   uint32_t memory_servers = 1;
   uint32_t chunks = 64;  // of each
   PoolTimes times;
+  // Each index server has an agent.
+  bool has_agents = false;
+  Eviction eviction = Eviction::kNone;
   // Where the n-th server listens.
   std::function<Address(uint32_t)> address;
 };
@@ -88,6 +92,13 @@ class LocalPool {
   bool GrantWantedRoles();
 
  private:
+  struct AgentThread {
+    AgentThread(rma::Fabric& fabric, const UpkeepOptions& options)
+        : agent(fabric, SystemClock(), options) {}
+    UpkeepAgent agent;
+    UpkeepThread thread{agent};
+  };
+
   void OpenIndexServer(uint32_t id) SKEP_REQUIRES(mutex_);
   void Spread() SKEP_REQUIRES(mutex_);
 
@@ -97,6 +108,7 @@ class LocalPool {
   PoolMap map_ SKEP_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<ServerThread<MemoryServer>>> memory_servers_;
   std::map<uint32_t, std::unique_ptr<ServerThread<IndexServer>>> index_servers_;
+  std::map<uint32_t, std::unique_ptr<AgentThread>> agents_;
 };
 
 }  // namespace skep::pool
