@@ -80,6 +80,12 @@ int main(int argc, char** argv) {
   CLI::App* const index =
       app.add_subcommand("index", "one of the two index servers, or a spare one");
   AddServer(*index, index_server);
+  std::string evict = "none";
+  index
+      ->add_option("--evict", evict,
+                   "what goes when the pool is full: none (writes are refused), oldest")
+      ->check(CLI::IsMember({"none", "oldest"}))
+      ->capture_default_str();
 
   CLI::App* const ctl = app.add_subcommand("ctl", "looks at a pool")->require_subcommand(1);
   PoolLookOptions status_look;
@@ -101,6 +107,6 @@ int main(int argc, char** argv) {
     own->timeout_ms = timeout_ms;
   }
   if (memory->parsed()) return RunMemoryServer(memory_server, bytes);
-  if (index->parsed()) return RunIndexServer(index_server);
+  if (index->parsed()) return RunIndexServer(index_server, evict == "oldest");
   return status->parsed() ? PrintPoolStatus(status_look) : VerifyPool(verify_look);
 }

@@ -60,10 +60,45 @@ void Chunks::LoseFrames(const FrameRange& range) {
 
 // Those of servers that get chunks.
 void Chunks::CountFree() {
+  capacity_ = 0;
   free_count_ = 0;
   for (const Server& server : servers_) {
-    if (server.state == ServerState::kOpen) free_count_ += server.free;
+    if (server.state != ServerState::kOpen) continue;
+    capacity_ += server.range.count;
+    free_count_ += server.free;
   }
+}
+
+template <typename Count>
+uint32_t Chunks::FramesFor(uint32_t replicas, Count count) const {
+  uint32_t servers = 0;
+  uint32_t sum = 0;
+  uint32_t largest = 0;
+  for (const Server& server : servers_) {
+    if (server.state != ServerState::kOpen) continue;
+    ++servers;
+    sum += count(server);
+    largest = std::max<uint32_t>(largest, count(server));
+  }
+  static_assert(kReplicasMax == 2);
+  return replicas == 1 || servers < 2 ? sum : 2 * std::min(sum / 2, sum - largest);
+}
+
+uint32_t Chunks::CapacityFor(uint32_t replicas) const {
+  return FramesFor(replicas, [](const Server& server) { return server.range.count; });
+}
+
+uint32_t Chunks::FreeFor(uint32_t replicas) const {
+  return FramesFor(replicas, [](const Server& server) { return server.free; });
+}
+
+uint64_t Chunks::LiveUnitsOfFrames() const {
+  uint64_t units = 0;
+  for (const Chunk& chunk : chunks_) {
+    const auto end = std::ranges::find(chunk.frames, kNoFrame);
+    units += chunk.live_units * static_cast<uint64_t>(end - chunk.frames.begin());
+  }
+  return units;
 }
 
 void Chunks::TakeFrame(uint32_t frame) {
@@ -110,12 +145,13 @@ bool Chunks::Lease(uint32_t chunk, uint32_t client, const ChunkFrames& frames) {
   return true;
 }
 
-bool Chunks::Seal(uint32_t chunk, uint32_t client) {
+bool Chunks::Seal(uint32_t chunk, uint32_t client, uint64_t index) {
   if (chunk >= chunks_.size() || chunks_[chunk].state != State::kLeased ||
       chunks_[chunk].client != client) {
     return false;
   }
   chunks_[chunk].state = State::kSealed;
+  chunks_[chunk].sealed_index = index;
   NoteEmpty(chunk);
   return true;
 }
@@ -132,8 +168,18 @@ bool Chunks::MayCommit(Slot slot, uint32_t client) const {
          !chunk.is_lost();
 }
 
+void Chunks::AddItem(Slot slot) {
+  Chunk& chunk = chunks_[slot.chunk()];
+  ++chunk.items;
+  chunk.live_units += slot.units();
+  live_units_ += slot.units();
+}
+
 void Chunks::DropItem(Slot slot) {
-  --chunks_[slot.chunk()].items;
+  Chunk& chunk = chunks_[slot.chunk()];
+  --chunk.items;
+  chunk.live_units -= slot.units();
+  live_units_ -= slot.units();
   NoteEmpty(slot.chunk());
 }
 
@@ -189,8 +235,8 @@ bool Chunks::Shed(uint32_t chunk) {
   return true;
 }
 
-void Chunks::SealAllOf(uint32_t client) {
-  for (uint32_t i = 0; i < chunks_.size(); ++i) Seal(i, client);
+void Chunks::SealAllOf(uint32_t client, uint64_t index) {
+  for (uint32_t i = 0; i < chunks_.size(); ++i) Seal(i, client, index);
 }
 
 void Chunks::EncodeServers(std::string& to) const {
@@ -231,6 +277,8 @@ void Chunks::EncodeChunks(uint32_t begin, uint32_t end, std::string& to) const {
     to.push_back(static_cast<char>(chunk.gen));
     AppendVarint(to, chunk.client);
     AppendVarint(to, chunk.items);
+    AppendVarint(to, chunk.live_units);
+    AppendVarint(to, chunk.sealed_index);
     AppendFrames(to, chunk.frames);
   }
 }
@@ -243,6 +291,7 @@ bool Chunks::DecodeChunk(std::string_view& from, Chunk* chunk) {
   chunk->gen = static_cast<uint8_t>(from[1]);
   from.remove_prefix(2);
   if (!TakeNumber(from, &chunk->client) || !TakeNumber(from, &chunk->items) ||
+      !TakeNumber(from, &chunk->live_units) || !TakeVarint(from, &chunk->sealed_index) ||
       !TakeFrames(from, &chunk->frames)) {
     return false;
   }
@@ -259,6 +308,7 @@ bool Chunks::DecodeChunk(std::string_view& from, Chunk* chunk) {
 bool Chunks::DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end) {
   for (*end = begin; !from.empty(); ++*end) {
     if (*end >= chunks_.size() || !DecodeChunk(from, &chunks_[*end])) return false;
+    live_units_ += chunks_[*end].live_units;
     NoteEmpty(*end);
   }
   return true;

@@ -10,6 +10,9 @@
 // slot names it, and its space when its chunk is recycled. An item that was written and never
 // committed takes its space until then, and needs nobody to look for it.
 //
+// Live units are counted as slots tell them: an item of 255 units or more counts as 255, so a chunk
+// with long items has more than its count says, and never less.
+//
 // A chunk gets its frames (frames.h) with its lease, of as many servers as there are to be
 // replicas, and gives them back when it is recycled. In between they change in two ways:
 //   - a server is gone for ever: the chunk has one frame fewer. Without any, it is lost, and its
@@ -44,8 +47,10 @@ class Chunks {
   struct Chunk {
     State state = State::kFree;
     uint8_t gen = 0;
-    uint32_t client = 0;  // kLeased, kSealed: who has, or had, the lease
-    uint32_t items = 0;   // that slots name
+    uint32_t client = 0;        // kLeased, kSealed: who has, or had, the lease
+    uint32_t items = 0;         // that slots name
+    uint32_t live_units = 0;    // of those items, as their slots tell
+    uint64_t sealed_index = 0;  // kSealed: of the entry that sealed it
     ChunkFrames frames = kNoFrames;
     bool is_lost() const { return state != State::kFree && frames[0] == kNoFrame; }
     friend bool operator==(const Chunk&, const Chunk&) = default;
@@ -75,7 +80,8 @@ class Chunks {
   void RemoveServer(uint32_t server);
   // False, and nothing is changed: the chunk, or one of the frames, is in no state for it.
   bool Lease(uint32_t chunk, uint32_t client, const ChunkFrames& frames);
-  bool Seal(uint32_t chunk, uint32_t client);
+  // `index` is that of the log's entry: what was sealed earlier has a lower one.
+  bool Seal(uint32_t chunk, uint32_t client, uint64_t index);
   bool Recycle(uint32_t chunk);
   // `from`, which the client has leased with one frame, has the bytes of the sealed chunk of this
   // generation: its frame becomes the chunk's, and it is free.
@@ -83,13 +89,13 @@ class Chunks {
   // The sealed chunk gives back its frames on servers that are drained, if it has another one.
   bool Shed(uint32_t chunk);
   // Seals all that the client has leased.
-  void SealAllOf(uint32_t client);
+  void SealAllOf(uint32_t client, uint64_t index);
 
   // Whether an item of the client may get this slot: it lies within a chunk of this generation that
   // the client leases. A chunk that is sealed gets no item any more, so once it is empty it stays
   // so.
   bool MayCommit(Slot slot, uint32_t client) const;
-  void AddItem(Slot slot) { ++chunks_[slot.chunk()].items; }
+  void AddItem(Slot slot);
   void DropItem(Slot slot);
   // The chunks that are sealed and have no item.
   const std::set<uint32_t>& empty() const { return empty_; }
@@ -134,8 +140,17 @@ class Chunks {
   const Server* FindServer(uint32_t server) const;
   const Server& ServerOf(uint32_t frame) const { return servers_[ranges_.IndexOf(frame)]; }
   const std::vector<Chunk>& all() const { return chunks_; }
-  // Frames that may be had.
+  // Frames of open servers: all, and those that may be had.
+  uint32_t capacity() const { return capacity_; }
   uint32_t free_count() const { return free_count_; }
+  // The same, but only so many as chunks with so many replicas can take: no two frames of a chunk
+  // are of one server. Where there are fewer servers a chunk has fewer replicas.
+  uint32_t CapacityFor(uint32_t replicas) const;
+  uint32_t FreeFor(uint32_t replicas) const;
+  // Of all chunks, each counted once.
+  uint64_t live_units() const { return live_units_; }
+  // Of all frames. Cost: linear in chunks.
+  uint64_t LiveUnitsOfFrames() const;
   // Rises with every change of the servers.
   uint64_t version() const { return version_; }
 
@@ -151,6 +166,8 @@ class Chunks {
   uint32_t* RoomFor(Chunk& chunk, uint32_t server);
   Server* FindMutable(uint32_t server);
   void CountFree();
+  template <typename Count>
+  uint32_t FramesFor(uint32_t replicas, Count count) const;
   bool DecodeChunk(std::string_view& from, Chunk* chunk);
 
   FrameRanges ranges_;
@@ -158,7 +175,9 @@ class Chunks {
   std::vector<bool> used_;       // by frame
   std::vector<Chunk> chunks_;    // as many as frames
   std::set<uint32_t> empty_;
+  uint32_t capacity_ = 0;
   uint32_t free_count_ = 0;
+  uint64_t live_units_ = 0;
   uint32_t next_ = 0;  // where to look for a free one
   uint64_t version_ = 0;
 };

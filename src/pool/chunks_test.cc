@@ -33,7 +33,7 @@ class ChunksTest : public testing::Test {
   void MakeSealed(uint32_t chunk, const ChunkFrames& frames) {
     ASSERT_TRUE(chunks_.Lease(chunk, kClient, frames));
     chunks_.AddItem(SlotIn(chunks_, chunk));
-    ASSERT_TRUE(chunks_.Seal(chunk, kClient));
+    ASSERT_TRUE(chunks_.Seal(chunk, kClient, 1));
   }
 
   Chunks chunks_;
@@ -49,7 +49,7 @@ TEST_F(ChunksTest, ALeaseTakesFreeFramesOnly) {
   EXPECT_FALSE(chunks_.Lease(1, kClient, kNoFrames));
   EXPECT_FALSE(chunks_.Lease(0, kClient, {2, 6})) << "it is leased";
   EXPECT_EQ(chunks_.free_count(), 10u);
-  ASSERT_TRUE(chunks_.Seal(0, kClient));
+  ASSERT_TRUE(chunks_.Seal(0, kClient, 1));
   ASSERT_TRUE(chunks_.Recycle(0));
   EXPECT_EQ(chunks_.free_count(), 12u);
   EXPECT_EQ(FramesOf(0), kNoFrames);
@@ -144,13 +144,26 @@ TEST_F(ChunksTest, AreTheSameWhenTheyCameInAMessage) {
   EXPECT_EQ(copy.free_count(), chunks_.free_count());
   EXPECT_EQ(copy.version(), chunks_.version());
   // A frame of two chunks, and one that is no frame.
-  for (const std::string& bad : {bytes + std::string("\1\0\7\0\1\5", 6), bytes + "x"}) {
+  for (const std::string& bad : {bytes + std::string("\1\0\7\0\0\0\1\5", 8), bytes + "x"}) {
     Chunks other;
     left = servers;
     ASSERT_TRUE(other.DecodeServers(left));
     left = bad;
     EXPECT_FALSE(other.DecodeChunks(left, 0, &end));
   }
+}
+
+TEST_F(ChunksTest, WhatChunksWithReplicasCanTake) {
+  EXPECT_EQ(chunks_.FreeFor(1), 12u);
+  EXPECT_EQ(chunks_.FreeFor(2), 12u);
+  for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(chunks_.Lease(i, kClient, {i, 4 + i}));
+  EXPECT_EQ(chunks_.FreeFor(1), 6u);
+  EXPECT_EQ(chunks_.FreeFor(2), 4u) << "one each of the first two, with two of the third";
+  EXPECT_EQ(chunks_.CapacityFor(2), 12u);
+  chunks_.RemoveServer(1);
+  chunks_.RemoveServer(2);
+  EXPECT_EQ(chunks_.FreeFor(2), 4u) << "of the only server";
+  EXPECT_EQ(chunks_.CapacityFor(2), 4u);
 }
 
 class PlacementTest : public ChunksTest {

@@ -281,13 +281,13 @@ bool ClientSession::LearnPlaces(uint32_t chunk) {
   return places_.Learn(first, fields->substr(1));
 }
 
-ClientSession::Where ClientSession::Locate(Slot slot, FramePlace* place) {
-  const ChunkFrames* frames = places_.Find(slot.chunk(), slot.gen());
+ClientSession::Where ClientSession::Locate(uint32_t chunk, uint8_t gen, FramePlace* place) {
+  const ChunkFrames* frames = places_.Find(chunk, gen);
   if (frames == nullptr) {
-    if (!LearnPlaces(slot.chunk())) return Where::kStale;
-    frames = places_.Find(slot.chunk(), slot.gen());
+    if (!LearnPlaces(chunk)) return Where::kStale;
+    frames = places_.Find(chunk, gen);
     if (frames == nullptr) {
-      return places_.IsWithout(slot.chunk(), slot.gen()) ? Where::kLost : Where::kStale;
+      return places_.IsWithout(chunk, gen) ? Where::kLost : Where::kStale;
     }
   }
   *place = places_.PlaceOf(suspects_.empty() ? (*frames)[0] : ChooseFrame(*frames));

@@ -121,6 +121,7 @@ class ClientSession {
 
   // What happens until then is waited for.
   void set_deadline_ns(uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
+  uint64_t deadline_ns() const { return deadline_ns_; }
   bool IsLate() const { return now_ns() >= deadline_ns_; }
   // What is waited for may never come: the servers have other roles by now.
   bool HasOtherMap() const { return source_().epoch != map_.epoch; }
@@ -172,13 +173,13 @@ class ClientSession {
   // The client has been forgotten: the next Join() makes a new one.
   void ForgetClient() { client_ = 0; }
 
-  // Where an item with this slot may be read. May ask the hash server.
+  // Where a chunk of this generation may be read. May ask the hash server.
   enum class Where : uint8_t {
     kHere,
     kLost,   // no memory server has its chunk any more
     kStale,  // its chunk has another generation by now; or it could not be found out
   };
-  Where Locate(Slot slot, FramePlace* place);
+  Where Locate(uint32_t chunk, uint8_t gen, FramePlace* place);
   // Where a chunk lies whose lease told these frames. False: it could not be found out.
   bool Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
               std::vector<FramePlace>* places);

@@ -52,7 +52,7 @@ class CommitClient {
     } else if (rests_ || pool_.map().epoch == 0) {
       return;
     } else if (!has_chunk_) {
-      Call(MessageKind::kLease, "\1");
+      Call(MessageKind::kLease, std::string_view("\1\0", 2));
     } else if (next_unit_ == kUnitsUsed) {
       Seal();
     } else {

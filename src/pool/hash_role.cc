@@ -47,7 +47,8 @@ HashRole::HashRole(IndexContext& context, std::atomic<uint64_t>& applied)
       sorted_servers_(context.endpoint),
       memory_calls_(context),
       memory_watch_(context, memory_calls_, [this](const LogEntry& entry) { Enter(entry); }),
-      chunks_(context, memory_calls_, [this](const LogEntry& entry) { Enter(entry); }) {}
+      chunks_(context, memory_calls_, [this](const LogEntry& entry) { Enter(entry); }),
+      free_space_(context) {}
 
 void HashRole::MapChanged() {
   if (context_.map.epoch != epoch_) {
@@ -103,6 +104,9 @@ bool HashRole::Handle(const rma::Event& event, MessageKind kind, std::string_vie
       return true;
     case MessageKind::kStatus:
       TellStatus(event);
+      return true;
+    case MessageKind::kVictims:
+      TellVictims(event, fields);
       return true;
     default:
       return false;
@@ -174,7 +178,8 @@ void HashRole::Commit(const rma::Event& event, std::string_view fields) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   HashIndex* const hash = context_.state.hash();
-  if (hash != nullptr && !hash->Reserve(pending() + puts)) {
+  // Deletes need no room.
+  if (puts > 0 && hash != nullptr && !hash->Reserve(pending() + puts)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kPoolFull);
   }
   Group& group = OpenGroup(count, bytes);
@@ -201,9 +206,12 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   uint32_t client = 0;
   uint32_t count = 0;
   if (!TakeClient(event, &fields, &client)) return;
-  if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax) {
+  if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax || fields.empty() ||
+      static_cast<uint8_t>(fields[0]) > static_cast<uint8_t>(LeaseFor::kCleaning)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
+  const auto purpose = static_cast<LeaseFor>(fields[0]);
+  fields.remove_prefix(1);
   std::set<uint32_t> avoid;
   while (!fields.empty()) {
     uint32_t server = 0;
@@ -219,7 +227,7 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   Group& group = OpenGroup(count, 0);
   const size_t begin = group.entries.size();
   Placement::Choice choice;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count && free_space_.MayLease(purpose, leasing_frames_.size()); ++i) {
     choice = placement_.Choose(context_.replicas, avoid, leasing_frames_);
     if (!choice) break;
     EnterLease(group, client, choice.frames);
@@ -227,7 +235,7 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   if (begin == group.entries.size()) {
     const bool is_full = choice.problem == Placement::Problem::kFull;
     return context_.Refuse(event.peer, event.token,
-                           is_full ? ReplyCode::kPoolFull : ReplyCode::kNotServing);
+                           is_full ? free_space_.Refusal(purpose) : ReplyCode::kNotServing);
   }
   Await(group, event, MessageKind::kLease, begin);
 }
@@ -383,10 +391,21 @@ void HashRole::TellStatus(const rma::Event& event) {
   const IndexState& state = context_.state;
   fields_.clear();
   EncodeStatus({.items = state.items(),
-                .chunks = state.chunks().all().size(),
+                .chunks = state.chunks().capacity(),
                 .free_chunks = state.chunks().free_count(),
-                .clients = state.sessions().size()},
+                .clients = state.sessions().size(),
+                .live_units = state.chunks().LiveUnitsOfFrames(),
+                .cleaner = free_space_.figures()},
                fields_);
+  context_.Answer(event.peer, event.token, fields_);
+}
+
+void HashRole::TellVictims(const rma::Event& event, std::string_view fields) {
+  if (!TakeEpoch(event, &fields)) return;
+  fields_.clear();
+  if (!free_space_.TellVictims(fields, &fields_)) {
+    return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
+  }
   context_.Answer(event.peer, event.token, fields_);
 }
 
@@ -616,6 +635,7 @@ void HashRole::EncodeLeases(const Group& group, const WaitingCall& call) {
   }
   AppendVarint(fields_, count);
   fields_.append(leases);
+  AppendVarint(fields_, context_.state.chunks().version());
 }
 
 void HashRole::ForgetSilentClients() {

@@ -28,8 +28,8 @@
 //   whose answer is lost is sent again and not recognized: it makes one more client, which nobody
 //   is. That one has no chunks and no verdicts, takes a place in two maps, and is forgotten as any
 //   other that is silent, so there are at most as many of them as joins in that time.
-// Chunks. chunk_upkeep.h says when one may be written to again, placement.h where it lies, and
-//   memory_watch.h which memory servers there are.
+// Chunks. chunk_upkeep.h says when one may be written to again, placement.h where it lies,
+//   free_space.h who gets the last ones, and memory_watch.h which memory servers there are.
 // Progress. The hash server waits for the sorted server alone. While that does not answer,
 //   nothing is applied, and after lease_ns there is no authority: no GETs either. That lasts until
 //   the map changes: when the sorted server's session has ended, or, where it lives and the two are
@@ -53,6 +53,7 @@
 #include "pool/chunk_upkeep.h"
 #include "pool/copy_plan.h"
 #include "pool/dialer.h"
+#include "pool/free_space.h"
 #include "pool/index_context.h"
 #include "pool/memory_calls.h"
 #include "pool/memory_watch.h"
@@ -146,6 +147,7 @@ class HashRole {
   void TellPlaces(const rma::Event& event, std::string_view fields);
   void Find(const rma::Event& event, std::string_view fields);
   void TellStatus(const rma::Event& event);
+  void TellVictims(const rma::Event& event, std::string_view fields);
   // Reads the epoch and the client that most requests begin with; refuses if it must.
   bool TakeClient(const rma::Event& event, std::string_view* fields, uint32_t* client);
   bool TakeEpoch(const rma::Event& event, std::string_view* fields);
@@ -193,6 +195,7 @@ class HashRole {
   MemoryCalls memory_calls_;
   MemoryWatch memory_watch_;
   ChunkUpkeep chunks_;
+  FreeSpace free_space_;
   std::map<uint32_t, uint64_t> seen_ns_;  // by client
   uint64_t upkeep_ns_ = 0;
   std::vector<CommitVerdict> verdicts_;

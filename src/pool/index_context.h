@@ -33,9 +33,10 @@ struct IndexContext {
   rma::Endpoint& endpoint;
   Clock& clock;
   const PoolTimes times;
-  const uint32_t keys_per_piece;  // of a state that is transferred (state_transfer.h)
-  const uint32_t replicas;        // of a chunk, where there are as many memory servers
-  const bool removes_lost;        // keys whose items were lost with all their memory servers
+  const uint32_t keys_per_piece;   // of a state that is transferred (state_transfer.h)
+  const uint32_t free_chunks_min;  // so many are wanted in any case (free_space.h)
+  const uint32_t replicas;         // of a chunk, where there are as many memory servers
+  const bool removes_lost;         // keys whose items were lost with all their memory servers
   IndexState& state;
   PoolMap map;
 

@@ -103,15 +103,17 @@ void IndexServer::TakeOver() {
 
 void IndexServer::Begin(const PoolMap& map) {
   state_ = std::make_unique<IndexState>(map.keys);
-  context_ = std::make_unique<IndexContext>(IndexContext{.endpoint = *endpoint_,
-                                                         .clock = clock_,
-                                                         .times = options_.times,
-                                                         .keys_per_piece = options_.keys_per_piece,
-                                                         .replicas = options_.replicas,
-                                                         .removes_lost = options_.removes_lost,
-                                                         .state = *state_,
-                                                         .map = map,
-                                                         .reply = {}});
+  context_ =
+      std::make_unique<IndexContext>(IndexContext{.endpoint = *endpoint_,
+                                                  .clock = clock_,
+                                                  .times = options_.times,
+                                                  .keys_per_piece = options_.keys_per_piece,
+                                                  .free_chunks_min = options_.free_chunks_min,
+                                                  .replicas = options_.replicas,
+                                                  .removes_lost = options_.removes_lost,
+                                                  .state = *state_,
+                                                  .map = map,
+                                                  .reply = {}});
 }
 
 void IndexServer::MakeHash(bool is_whole) {

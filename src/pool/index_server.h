@@ -60,6 +60,8 @@ struct IndexServerOptions {
   bool removes_lost = false;
   // How many keys of a state are sent at once (state_transfer.h).
   uint32_t keys_per_piece = 4096;
+  // The pool is to have so many free chunks in any case (free_space.h).
+  uint32_t free_chunks_min = 0;
 };
 
 class IndexServer {

@@ -45,7 +45,7 @@ void IndexState::Apply(const LogBatch& batch, std::vector<CommitVerdict>* verdic
       Commit(batch, i);
     } else {
       FlushTree(batch);
-      Administer(entry);
+      Administer(entry, batch.first_index() + i);
     }
   }
   FlushTree(batch);
@@ -164,7 +164,7 @@ void IndexState::Settle(const LogEntry& entry, const CommitVerdict& verdict) {
 }
 
 // An entry that is in no state to be done is left out: a chunk that was sealed meanwhile, say.
-void IndexState::Administer(const LogEntry& entry) {
+void IndexState::Administer(const LogEntry& entry, uint64_t index) {
   switch (entry.kind) {
     case Kind::kJoin:
       sessions_.Join(entry.client);
@@ -172,7 +172,7 @@ void IndexState::Administer(const LogEntry& entry) {
       break;
     case Kind::kLeave:
       sessions_.Leave(entry.client);
-      chunks_.SealAllOf(entry.client);
+      chunks_.SealAllOf(entry.client, index);
       break;
     case Kind::kLease:
       if (sessions_.Knows(entry.client)) {
@@ -180,7 +180,7 @@ void IndexState::Administer(const LogEntry& entry) {
       }
       break;
     case Kind::kSeal:
-      chunks_.Seal(entry.chunk, entry.client);
+      chunks_.Seal(entry.chunk, entry.client, index);
       break;
     case Kind::kRecycle:
       chunks_.Recycle(entry.chunk);

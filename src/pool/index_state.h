@@ -93,7 +93,7 @@ class IndexState {
   CommitVerdict VerdictOfTree(const LogEntry& entry, const Outcome& outcome) const;
   // What a verdict makes of sessions and chunks.
   void Settle(const LogEntry& entry, const CommitVerdict& verdict);
-  void Administer(const LogEntry& entry);
+  void Administer(const LogEntry& entry, uint64_t index);
 
   const DigestKeys keys_;
   HashIndex* hash_ = nullptr;

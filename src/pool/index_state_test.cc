@@ -154,6 +154,7 @@ TEST_P(IndexStateTest, AChunkIsRecycledWhenItIsSealedAndEmpty) {
   EXPECT_EQ(chunk().state, Chunks::State::kLeased);
   subject_.Apply({{.kind = Kind::kSeal, .client = 1, .chunk = 0}, recycle});
   EXPECT_EQ(chunk().state, Chunks::State::kSealed);
+  EXPECT_EQ(chunk().sealed_index, 6u);
   subject_.Apply({{.kind = Kind::kDelete, .client = 1, .sequence = 2, .key = "key"}, recycle});
   EXPECT_EQ(chunk().state, Chunks::State::kFree);
   EXPECT_EQ(chunk().gen, 1);
@@ -174,7 +175,9 @@ TEST(IndexState, AllServersAgree) {
     LogBatch batch(hash.state.applied() + 1);
     for (uint64_t i = random.Below(20); i < 20; ++i) {
       const std::string& key = keys[random.Below(keys.size())];
-      const Slot slot = SlotAt(key, 0, static_cast<uint32_t>(random.Below(kChunkUnits)));
+      const auto units = static_cast<uint32_t>(1 + random.Below(300));
+      const auto unit = static_cast<uint32_t>(random.Below(kChunkUnits - units));
+      const Slot slot(DigestOf(kKeys, key).signature(), units, 0, 0, unit);
       LogEntry entry = Put(key, 0, slot);
       entry.sequence = random.Chance(1, 10) ? 1 + random.Below(sequence + 1) : ++sequence;
       entry.condition = static_cast<Condition>(random.Below(4));
@@ -195,12 +198,17 @@ TEST(IndexState, AllServersAgree) {
     ASSERT_EQ(of_hash, of_tree);
     ASSERT_EQ(of_hash, of_both);
   }
+  uint64_t units = 0;
   for (const std::string& key : keys) {
     EXPECT_EQ(hash.state.Find(key), tree.state.Find(key));
     EXPECT_EQ(hash.state.Find(key), both.state.Find(key));
+    units += hash.state.Find(key).units();
   }
   EXPECT_EQ(hash.state.items(), tree.state.items());
   EXPECT_EQ(hash.state.chunks().all()[0].items, hash.state.items());
+  EXPECT_EQ(hash.state.chunks().live_units(), units) << "as a count of all items comes to";
+  EXPECT_EQ(hash.state.chunks().all(), tree.state.chunks().all());
+  EXPECT_EQ(hash.state.chunks().all(), both.state.chunks().all());
 }
 
 }  // namespace

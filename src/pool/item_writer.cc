@@ -19,19 +19,47 @@ std::string RequestOf(MessageKind kind, const ClientSession& session) {
   return request;
 }
 
-void SetAll(std::span<Write> writes, Status status) {
-  for (Write& write : writes) write.status = status;
+void Settle(Write& write, Status status) {
+  write.status = status;
+  write.is_settled = true;
+}
+
+// Those that are not settled yet.
+void SettleAll(std::span<Write> writes, Status status) {
+  for (Write& write : writes) {
+    if (!write.is_settled) Settle(write, status);
+  }
 }
 
 }  // namespace
 
 void ItemWriter::Run(std::span<Write> writes) {
+  for (Write& write : writes) write.is_settled = false;
+  const uint64_t now = session_.now_ns();
+  // What is left of the time is for the commits.
+  const uint64_t until = now + (std::max(session_.deadline_ns(), now) - now) / 2;
+  for (Try(writes); may_wait_ && session_.now_ns() < until; Try(writes)) {
+    session_.RefreshMap();
+    for (Write& write : writes) {
+      if (write.status.code() == Code::kOutOfMemory) write.is_settled = false;
+    }
+  }
+}
+
+// Does what needs no room that is not there.
+void ItemWriter::Try(std::span<Write> writes) {
+  is_full_ = false;
+  may_wait_ = false;
   Status written;
   do {
     written = WriteItems(writes);
-    if (!written.ok()) SetAll(writes, written);
+    if (!written.ok()) SettleAll(writes, written);
   } while (written.ok() && !Commit(writes));
-  // In a pool that is full, too: only a chunk that is sealed makes room.
+  // In a pool that is full, only a chunk that is sealed makes room.
+  if (is_full_ && chunk_) {
+    full_.push_back(chunk_->number);
+    chunk_.reset();
+  }
   SealFull();
 }
 
@@ -61,9 +89,13 @@ Status ItemWriter::WriteItems(std::span<Write> writes) {
     buffers_.clear();
     next_item_ = next_sequence_;
     for (Write& write : writes) {
-      if (write.kind != LogEntry::Kind::kPut) continue;
+      if (write.is_settled || write.kind != LogEntry::Kind::kPut) continue;
       const Status placed = Place(write, round);
-      if (!placed.ok()) return placed;
+      if (placed.code() == Code::kOutOfMemory) {
+        Settle(write, placed);
+      } else if (!placed.ok()) {
+        return placed;
+      }
     }
     // The chunks of those that were placed first may be another's by now.
     if (client != session_.client()) continue;
@@ -96,28 +128,36 @@ Status ItemWriter::Place(Write& write, Round& round) {
 }
 
 void ItemWriter::GiveUpOldChunk() {
-  if (!chunk_ || chunk_->places_version == session_.places_version()) return;
+  if (!chunk_ || chunk_->places_version >= session_.places_version()) return;
   full_.push_back(chunk_->number);
   chunk_.reset();
 }
 
+// If there is none, the present one stays for now: a shorter item may fit.
 Status ItemWriter::TakeChunk() {
-  if (chunk_) full_.push_back(chunk_->number);
-  chunk_.reset();
-  while (!chunk_) {
-    const Status leased = Lease();
-    if (!leased.ok()) return leased;
+  if (is_full_) return kFull;
+  const uint32_t client = client_;
+  const std::optional<Chunk> before = chunk_;
+  std::optional<Chunk> leased;
+  while (!leased) {
+    const Status status = Lease(&leased);
+    if (status.code() == Code::kOutOfMemory) is_full_ = true;
+    if (!status.ok()) return status;
   }
+  if (before && client == client_) full_.push_back(before->number);
+  chunk_ = leased;
   return {};
 }
 
-Status ItemWriter::Lease() {
+Status ItemWriter::Lease(std::optional<Chunk>* chunk) {
   request_ = RequestOf(MessageKind::kLease, session_);
   AppendVarint(request_, 1);
+  request_.push_back(static_cast<char>(purpose_));
   for (const uint32_t server : session_.suspects()) AppendVarint(request_, server);
   ReplyCode code;
   auto fields = session_.Call(ClientSession::To::kHashServer, request_, &code);
-  if (code == ReplyCode::kPoolFull) return kFull;
+  may_wait_ = code == ReplyCode::kCleaning;
+  if (code == ReplyCode::kPoolFull || may_wait_) return kFull;
   if (code == ReplyCode::kUnknownClient) session_.ForgetClient();
   uint64_t count = 0;
   if (!fields || !TakeVarint(*fields, &count) || count != 1) {
@@ -127,18 +167,19 @@ Status ItemWriter::Lease() {
     if (client_ != session_.client()) StartAnew();
     return {};
   }
-  Chunk leased = {.places_version = session_.places_version()};
+  Chunk leased;
   ChunkFrames frames;
   if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen) ||
-      !TakeFrames(*fields, &frames) ||
+      !TakeFrames(*fields, &frames) || !TakeVarint(*fields, &leased.places_version) ||
       !session_.Locate(leased.number, leased.gen, frames, &leased.places)) {
     return session_.NoAnswer();
   }
-  chunk_ = std::move(leased);
+  *chunk = std::move(leased);
   return {};
 }
 
 bool ItemWriter::Commit(std::span<Write> writes) {
+  if (std::ranges::all_of(writes, &Write::is_settled)) return true;
   const uint64_t first = next_sequence_;
   next_sequence_ += writes.size();
   for (bool is_first = true;; is_first = false) {
@@ -148,16 +189,16 @@ bool ItemWriter::Commit(std::span<Write> writes) {
       case Answer::kForgotten:
         session_.ForgetClient();
         if (is_first) return false;
-        SetAll(writes, kNotKnown);
+        SettleAll(writes, kNotKnown);
         return true;
       case Answer::kFull:
-        SetAll(writes, is_first ? kFull : kNotKnown);
+        SettleAll(writes, is_first ? kFull : kNotKnown);
         return true;
       case Answer::kLost:
         break;
     }
     if (session_.IsLate()) {
-      SetAll(writes, kNotKnown);
+      SettleAll(writes, kNotKnown);
       return true;
     }
     session_.RefreshMap();
@@ -168,10 +209,12 @@ ItemWriter::Answer ItemWriter::Send(std::span<Write> writes, uint64_t first_sequ
   request_ = RequestOf(MessageKind::kCommit, session_);
   uint64_t sequence = first_sequence;
   for (const Write& write : writes) {
+    ++sequence;
+    if (write.is_settled) continue;
     EncodeEntry({.kind = write.kind,
                  .condition = write.condition,
                  .client = client_,
-                 .sequence = sequence++,
+                 .sequence = sequence - 1,
                  .key = write.key,
                  .slot = write.slot,
                  .expected = write.expected},
@@ -183,9 +226,11 @@ ItemWriter::Answer ItemWriter::Send(std::span<Write> writes, uint64_t first_sequ
   if (code == ReplyCode::kPoolFull) return Answer::kFull;
   if (!fields) return Answer::kLost;
   for (Write& write : writes) {
-    if (!TakeVerdict(*fields, &write.verdict)) return Answer::kLost;
-    write.status = {};
-    if (write.verdict.kind == CommitVerdict::Kind::kUnknown) write.status = kNotKnown;
+    if (!write.is_settled && !TakeVerdict(*fields, &write.verdict)) return Answer::kLost;
+  }
+  for (Write& write : writes) {
+    if (write.is_settled) continue;
+    Settle(write, write.verdict.kind == CommitVerdict::Kind::kUnknown ? kNotKnown : Status());
   }
   return Answer::kVerdicts;
 }

@@ -12,6 +12,10 @@
 // then, and is done once (H4). If no reply comes before the deadline, it is not known whether it
 // was done.
 //
+// In a pool that is full each write that needs another chunk is refused by itself, after the others
+// were done: those that fit, and deletes. As long as there may be room soon (free_space.h) it is
+// tried again, for up to half of the time that is left.
+//
 // When memory servers have come or gone the chunk that is being filled is sealed, too, since it
 // lies in the servers that there were.
 //
@@ -46,10 +50,12 @@ struct Write {
   Slot expected = {};  // kIfSlot
 
   //   kUnavailable  it was not done, or it is not known whether it was: the text says which
-  //   kOutOfMemory  the pool has no free chunk, or its index no room
+  //   kOutOfMemory  it was not done: the pool has no free chunk, and none came about while there
+  //                 was hope (free_space.h); or its index has no room
   Status status = {};
   CommitVerdict verdict = {};  // if the status is ok
   Slot slot = {};              // kPut: of the item that was written
+  bool is_settled = false;     // the writer's
 };
 
 class ItemWriter {
@@ -57,7 +63,8 @@ class ItemWriter {
   // How many writes are committed by one call.
   static constexpr size_t kWritesMax = 512;
 
-  explicit ItemWriter(ClientSession& session) : session_(session) {}
+  explicit ItemWriter(ClientSession& session, LeaseFor purpose = LeaseFor::kWrites)
+      : session_(session), purpose_(purpose) {}
 
   // Does all of them, in their order for each key. At most kWritesMax.
   void Run(std::span<Write> writes);
@@ -74,6 +81,7 @@ class ItemWriter {
     uint64_t places_version = 0;  // when it was leased
   };
 
+  void Try(std::span<Write> writes);
   Status WriteItems(std::span<Write> writes);
   // Room for the item in a chunk.
   //   kUnavailable, kOutOfMemory  there is none
@@ -81,7 +89,7 @@ class ItemWriter {
   void GiveUpOldChunk();
   Status TakeChunk();
   // A chunk to be filled; or none yet, and the request is to be made again.
-  Status Lease();
+  Status Lease(std::optional<Chunk>* chunk);
   // False: the client was forgotten, and nothing was done.
   bool Commit(std::span<Write> writes);
   enum class Answer : uint8_t { kVerdicts, kLost, kForgotten, kFull };
@@ -90,11 +98,14 @@ class ItemWriter {
   void StartAnew();
 
   ClientSession& session_;
+  const LeaseFor purpose_;
   uint32_t client_ = 0;  // whose chunks and numbers these are
   uint64_t next_sequence_ = 1;
   uint64_t next_item_ = 1;      // the sequence number of the item that is placed next
   std::optional<Chunk> chunk_;  // that is being filled
   std::vector<uint32_t> full_;  // to be sealed
+  bool is_full_ = false;        // no chunk was to be had, in this try
+  bool may_wait_ = false;       // and there may be one soon
   std::vector<std::unique_ptr<std::byte[]>> buffers_;
   std::string request_;
 };

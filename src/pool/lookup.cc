@@ -31,7 +31,7 @@ std::byte* ItemFinder::Allocate(size_t bytes) {
 void ItemFinder::PlanItem(ItemRead& item, Round& round) {
   if (!item.is_to_read) return;
   FramePlace place;
-  const ClientSession::Where where = session_.Locate(item.slot, &place);
+  const ClientSession::Where where = session_.Locate(item.slot.chunk(), item.slot.gen(), &place);
   if (where != ClientSession::Where::kHere) {
     item.is_to_read = false;
     item.is_lost = where == ClientSession::Where::kLost;

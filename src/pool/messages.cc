@@ -15,14 +15,17 @@ uint8_t FlagsOf(const ScanRequest& scan) {
 }  // namespace
 
 void EncodeStatus(const PoolStatus& status, std::string& to) {
-  for (const uint64_t number : {status.items, status.chunks, status.free_chunks, status.clients}) {
+  for (const uint64_t number :
+       {status.items, status.chunks, status.free_chunks, status.clients, status.live_units}) {
     AppendVarint(to, number);
   }
+  AppendFigures(to, status.cleaner);
 }
 
 bool DecodeStatus(std::string_view from, PoolStatus* status) {
   return TakeVarint(from, &status->items) && TakeVarint(from, &status->chunks) &&
          TakeVarint(from, &status->free_chunks) && TakeVarint(from, &status->clients) &&
+         TakeVarint(from, &status->live_units) && TakeFigures(from, &status->cleaner) &&
          from.empty();
 }
 

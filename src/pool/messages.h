@@ -11,8 +11,9 @@
 //     commit    epoch, client, entries to the end     -> for each: verdict 1, before 8, version
 //     renew     epoch, client                         -> lease in ns, buckets of the table, version
 //                                                        of the memory servers
-//     lease     epoch, client, count, servers to be avoided, to the end
-//                                                     -> count, then of each: chunk, gen, frames
+//     lease     epoch, client, count, for 1, servers to be avoided, to the end
+//                                                     -> count, then of each: chunk, gen, frames;
+//                                                        version of the memory servers
 //     seal      epoch, client, chunks to the end      -> -
 //     places    first chunk, count                    -> 1 if keys of lost items are removed,
 //                                                        ranges of frames, of each chunk: gen 1,
@@ -24,7 +25,8 @@
 //     drain     server                                -> -
 //     servers   -                                     -> of each: server, state 1, frames, free
 //     find      epoch, count, then of each: key       -> for each: slot 8
-//     status    -                                     -> items, chunks, free chunks, clients
+//     status    -                                     -> the numbers of a PoolStatus
+//     victims   epoch, then cleaner_messages.h        -> cleaner_messages.h
 //   to the sorted server
 //     scan      epoch, a scan                         -> applied, flags, next key, slots 8 to the
 //               end
@@ -50,6 +52,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "pool/cleaner_messages.h"
 #include "pool/key_digest.h"
 #include "pool/log_entry.h"
 
@@ -75,6 +78,13 @@ enum class MessageKind : uint8_t {
   kDrain,
   kServers,
   kLost,
+  kVictims,
+};
+
+// What a chunk is leased for.
+enum class LeaseFor : uint8_t {
+  kWrites,
+  kCleaning,  // also one of the chunks that are kept for it (free_space.h)
 };
 
 enum class ReplyCode : uint8_t {
@@ -84,6 +94,7 @@ enum class ReplyCode : uint8_t {
   kNotServing,     // the server has not this role, or cannot serve in it now
   kUnknownClient,  // it has been silent for too long
   kPoolFull,       // there is no free chunk
+  kCleaning,       // the same, but soon there may be one
   kRefused,        // it cannot be: kDrain, no such server, or no other one
 };
 
@@ -93,6 +104,8 @@ struct PoolStatus {
   uint64_t chunks = 0;
   uint64_t free_chunks = 0;
   uint64_t clients = 0;
+  uint64_t live_units = 0;  // of all items, as their slots tell (chunks.h)
+  CleanerFigures cleaner = {};
 };
 
 void EncodeStatus(const PoolStatus& status, std::string& to);

@@ -149,11 +149,12 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(reply.slots, "12345678");
 
   bytes.clear();
-  EncodeStatus({.items = 1, .chunks = 2, .free_chunks = 3, .clients = 4}, bytes);
+  EncodeStatus({.items = 1, .chunks = 2, .free_chunks = 3, .clients = 4, .live_units = 5}, bytes);
   PoolStatus status;
   ASSERT_TRUE(DecodeStatus(bytes, &status));
   EXPECT_EQ(status.items, 1u);
   EXPECT_EQ(status.clients, 4u);
+  EXPECT_EQ(status.live_units, 5u);
 }
 
 TEST(Messages, NoBytesBreakAReader) {

@@ -164,7 +164,13 @@ void PoolEngine::Describe(uint64_t, const StatsVisitor& visit) const {
     visit("pool_items", status->items);
     visit("pool_chunks", status->chunks);
     visit("pool_free_chunks", status->free_chunks);
+    visit("pool_live_bytes", status->live_units * kUnitBytes);
     visit("pool_clients", status->clients);
+    visit("pool_items_moved", status->cleaner.items_moved);
+    visit("pool_bytes_moved", status->cleaner.bytes_moved);
+    visit("pool_chunks_cleaned", status->cleaner.chunks_cleaned);
+    visit("pool_items_evicted", status->cleaner.items_evicted);
+    visit("pool_chunks_evicted", status->cleaner.chunks_evicted);
   }
   const ClientStatistics s = statistics();
   visit("pool_rounds", s.rounds);

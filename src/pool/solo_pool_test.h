@@ -80,10 +80,18 @@ class SoloPoolTest : public testing::Test {
       ++expected;
     }
     std::map<uint32_t, uint32_t> items_of_chunk;
-    for (const auto& [key, slot] : items) ++items_of_chunk[slot.chunk()];
+    std::map<uint32_t, uint32_t> units_of_chunk;
+    uint64_t all_units = 0;
+    for (const auto& [key, slot] : items) {
+      ++items_of_chunk[slot.chunk()];
+      units_of_chunk[slot.chunk()] += slot.units();
+      all_units += slot.units();
+    }
+    EXPECT_EQ(state.chunks().live_units(), all_units);
     const auto& chunks = state.chunks().all();
     for (uint32_t i = 0; i < chunks.size(); ++i) {
       EXPECT_EQ(chunks[i].items, items_of_chunk[i]);
+      EXPECT_EQ(chunks[i].live_units, units_of_chunk[i]);
       const bool is_empty = chunks[i].state == Chunks::State::kSealed && chunks[i].items == 0;
       EXPECT_EQ(state.chunks().empty().contains(i), is_empty);
     }

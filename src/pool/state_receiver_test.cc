@@ -54,7 +54,8 @@ TEST_F(StateReceiverTest, TakesAStateInItsOrder) {
             Result::kTaken);
   EXPECT_EQ(Take(1, 3, 1, 3, StatePart::kServers, std::string("\1\5\0\1\0\1\0\0", 8)),
             Result::kTaken);
-  EXPECT_EQ(Take(1, 3, 1, 4, StatePart::kChunks, std::string("\1\2\3\4\1\0", 6)), Result::kTaken);
+  EXPECT_EQ(Take(1, 3, 1, 4, StatePart::kChunks, std::string("\1\2\3\4\5\6\1\0", 8)),
+            Result::kTaken);
   EXPECT_EQ(Take(1, 3, 1, 5, StatePart::kSessions, std::string("\3\0", 2)), Result::kTaken);
   EXPECT_EQ(Take(1, 3, 1, 6, StatePart::kEnd, "\11\4"), Result::kWhole);
   const ReceivedState state = receiver_.TakeState();
@@ -64,7 +65,9 @@ TEST_F(StateReceiverTest, TakesAStateInItsOrder) {
   EXPECT_EQ(state.next_client, 4u);
   EXPECT_TRUE(state.sessions.Knows(3));
   EXPECT_EQ(state.chunks.free_count(), 0u);
-  EXPECT_EQ(state.chunks.all()[0], (Chunks::Chunk{Chunks::State::kLeased, 2, 3, 4, {0, kNoFrame}}));
+  EXPECT_EQ(state.chunks.live_units(), 5u);
+  EXPECT_EQ(state.chunks.all()[0],
+            (Chunks::Chunk{Chunks::State::kLeased, 2, 3, 4, 5, 6, {0, kNoFrame}}));
   EXPECT_EQ(state.tree->Statistics().items, 1u);
 }
 

@@ -22,7 +22,8 @@ struct PoolServerOptions {
 
 // Serve until SIGTERM or SIGINT.
 int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes);
-int RunIndexServer(const PoolServerOptions& options);
+// `evicts`: where the pool is full and cleaning gains nothing, the oldest items go.
+int RunIndexServer(const PoolServerOptions& options, bool evicts);
 
 struct PoolLookOptions {
   PoolOptions pool;

@@ -19,6 +19,7 @@
 #include "pool/memory_keeper.h"
 #include "pool/memory_server.h"
 #include "pool/role_keeper.h"
+#include "pool/upkeep_agent.h"
 #include "tools/pool/pool_commands.h"
 #include "tools/pool/role_name.h"
 
@@ -182,7 +183,7 @@ namespace {
 
 // One index server from its start until it has lost its role, or the process is to end. Returns the
 // exit status; nothing: another one may begin in its place.
-std::optional<int> ServeIndex(const PoolServerOptions& options,
+std::optional<int> ServeIndex(const PoolServerOptions& options, bool evicts,
                               const pool::PoolSurroundings& around, const EndSignal& end) {
   const uint32_t id = NewId();
   auto server = pool::IndexServer::Open(
@@ -198,6 +199,10 @@ std::optional<int> ServeIndex(const PoolServerOptions& options,
                            .address = address,
                            .session_ms = options.session_ms,
                            .wake = wake});
+  pool::UpkeepAgent agent(
+      *around.fabric, SystemClock(),
+      {.server = id, .eviction = evicts ? pool::Eviction::kOldest : pool::Eviction::kNone});
+  const pool::UpkeepThread upkeep(agent);
   Say("index server {} of pool {} at {}", id, options.pool.name, address);
   for (uint64_t epoch = 0; !end.has_come() && !(*server)->is_retired();) {
     (*server)->Turn(kTurnMs);
@@ -206,6 +211,7 @@ std::optional<int> ServeIndex(const PoolServerOptions& options,
     if (!keeper.is_registered()) patience.Wait();
     if (!is_new_map) continue;
     (*server)->SetMap(keeper.map());
+    agent.SetMap(keeper.map());
     if (keeper.map().epoch == epoch) continue;
     epoch = keeper.map().epoch;
     Say("epoch {}: {}", epoch, RoleName(keeper.map(), id));
@@ -217,13 +223,13 @@ std::optional<int> ServeIndex(const PoolServerOptions& options,
 
 }  // namespace
 
-int RunIndexServer(const PoolServerOptions& options) {
+int RunIndexServer(const PoolServerOptions& options, bool evicts) {
   const sigset_t signals = BlockEndSignals();
   const auto around = Reach(options);
   if (!around) return Complain(around.error());
   const EndSignal end(signals);
   for (;;) {
-    if (const auto status = ServeIndex(options, *around, end)) return *status;
+    if (const auto status = ServeIndex(options, evicts, *around, end)) return *status;
   }
 }
 

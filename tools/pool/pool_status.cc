@@ -95,8 +95,17 @@ void PrintTable(const PoolLookOptions& options, const Findings& findings) {
   const pool::PoolStatus& s = *findings.status;
   const double used =
       s.chunks == 0 ? 0 : 100.0 * double(s.chunks - s.free_chunks) / double(s.chunks);
-  fmt::print("\n{} items; {} of {} chunks of 2 MiB in use ({:.1f} %); {} clients\n", s.items,
-             s.chunks - s.free_chunks, s.chunks, used, s.clients);
+  const double live =
+      s.chunks == 0 ? 0
+                    : 100.0 * double(s.live_units) / (double(s.chunks) * double(pool::kChunkUnits));
+  fmt::print(
+      "\n{} items, which fill {:.1f} %; {} of {} chunks of 2 MiB in use ({:.1f} %); {} clients\n",
+      s.items, live, s.chunks - s.free_chunks, s.chunks, used, s.clients);
+  const pool::CleanerFigures& c = s.cleaner;
+  fmt::print("cleaned: {} chunks, of which {} items were moved, {} MiB\n", c.chunks_cleaned,
+             c.items_moved, c.bytes_moved >> 20);
+  if (c.chunks_evicted == 0) return;
+  fmt::print("evicted: {} chunks with {} items\n", c.chunks_evicted, c.items_evicted);
 }
 
 void PrintJson(const PoolLookOptions& options, const Findings& findings) {
@@ -116,7 +125,14 @@ void PrintJson(const PoolLookOptions& options, const Findings& findings) {
     json["chunks"] = findings.status->chunks;
     json["free_chunks"] = findings.status->free_chunks;
     json["chunk_bytes"] = pool::kChunkBytes;
+    json["live_bytes"] = findings.status->live_units * pool::kUnitBytes;
     json["clients"] = findings.status->clients;
+    const pool::CleanerFigures& c = findings.status->cleaner;
+    json["items_moved"] = c.items_moved;
+    json["bytes_moved"] = c.bytes_moved;
+    json["chunks_cleaned"] = c.chunks_cleaned;
+    json["items_evicted"] = c.items_evicted;
+    json["chunks_evicted"] = c.chunks_evicted;
   }
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }

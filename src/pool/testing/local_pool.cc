@@ -41,6 +41,9 @@ void LocalPool::OpenIndexServer(uint32_t id) {
   SKEP_CHECK(server.has_value());
   map_.index_servers[id] = (*server)->address();
   index_servers_[id] = std::make_unique<ServerThread<IndexServer>>(std::move(*server));
+  if (!options_.has_agents) return;
+  agents_[id] = std::make_unique<AgentThread>(
+      fabric_, UpkeepOptions{.server = id, .eviction = options_.eviction});
 }
 
 void LocalPool::OpenMemoryServer(uint32_t id) {
@@ -79,6 +82,7 @@ void LocalPool::Spread() {
   for (const auto& [id, server] : index_servers_) {
     server->Do([&](IndexServer& at) { at.SetMap(map); });
   }
+  for (const auto& [id, agent] : agents_) agent->agent.SetMap(map);
 }
 
 std::unique_ptr<PoolEngine> LocalPool::OpenEngine(const PoolEngineOptions& options) {
@@ -86,6 +90,7 @@ std::unique_ptr<PoolEngine> LocalPool::OpenEngine(const PoolEngineOptions& optio
 }
 
 void LocalPool::KillIndexServer(uint32_t id) {
+  agents_.erase(id);
   index_servers_.erase(id);
   MutexLock lock(mutex_);
   if (id == map_.hash_server) map_.hash_server = map_.sorted_server;

@@ -15,6 +15,7 @@
 #include "pool/index_server.h"
 #include "pool/memory_server.h"
 #include "pool/pool_engine.h"
+#include "pool/upkeep_agent.h"
 #include "rma/fabric.h"
 
 namespace skep::pool {
@@ -28,6 +29,9 @@ struct LocalPoolOptions {
   PoolTimes times;
   uint32_t replicas = 2;
   bool removes_lost = false;
+  // Each index server has an agent.
+  bool has_agents = false;
+  Eviction eviction = Eviction::kNone;
   // Where the n-th server listens.
   std::function<Address(uint32_t)> address;
 };
@@ -103,6 +107,13 @@ class LocalPool {
   bool GrantWantedRoles();
 
  private:
+  struct AgentThread {
+    AgentThread(rma::Fabric& fabric, const UpkeepOptions& options)
+        : agent(fabric, SystemClock(), options) {}
+    UpkeepAgent agent;
+    UpkeepThread thread{agent};
+  };
+
   void OpenIndexServer(uint32_t id) SKEP_REQUIRES(mutex_);
   void OpenMemoryServer(uint32_t id) SKEP_REQUIRES(mutex_);
   void Spread() SKEP_REQUIRES(mutex_);
@@ -113,6 +124,7 @@ class LocalPool {
   PoolMap map_ SKEP_GUARDED_BY(mutex_);
   std::map<uint32_t, std::unique_ptr<ServerThread<MemoryServer>>> memory_servers_;
   std::map<uint32_t, std::unique_ptr<ServerThread<IndexServer>>> index_servers_;
+  std::map<uint32_t, std::unique_ptr<AgentThread>> agents_;
 };
 
 }  // namespace skep::pool

@@ -43,7 +43,8 @@ SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
                                      .times = options.times(id),
                                      .buckets_max = options.buckets_max,
                                      .overflow_max = options.buckets_max,
-                                     .make_tree = options.make_tree});
+                                     .make_tree = options.make_tree,
+                                     .free_chunks_min = options.free_chunks_min});
     SKEP_CHECK(server.has_value());
     Add(id, {.index = std::move(*server)});
   }
@@ -99,6 +100,11 @@ void SimPool::Kill(uint32_t id) {
   SKEP_CHECK(at != servers_.end());
   simulation_.RemoveActor(at->second.actor);
   servers_.erase(at);
+}
+
+IndexServer* SimPool::index_server(uint32_t id) {
+  const auto at = servers_.find(id);
+  return at == servers_.end() ? nullptr : at->second.index.get();
 }
 
 void SimPool::Pause(uint32_t server, uint64_t until_ns) {

@@ -41,6 +41,8 @@ struct SimPoolOptions {
   uint64_t stall_one_in = 16;
   uint64_t stall_ns_max = 0;
   std::function<std::unique_ptr<Engine>()> make_tree;
+  // The pool is to have so many free chunks in any case.
+  uint32_t free_chunks_min = 0;
 };
 
 class SimPool {
@@ -67,6 +69,8 @@ class SimPool {
   void Pause(uint32_t server, uint64_t until_ns);
 
   std::unique_ptr<PoolEngine> OpenEngine(const PoolEngineOptions& options, MapSource source);
+  // Null: it has none, or is killed.
+  IndexServer* index_server(uint32_t id);
   // Runs the body on a fiber, whose Polls last up to pause_ns() longer than they must.
   void AddClient(std::string_view name, std::function<void()> body,
                  std::function<uint64_t()> pause_ns);

@@ -1,0 +1,58 @@
+#include "pool/upkeep_agent.h"
+
+#include <chrono>
+
+namespace skep::pool {
+
+void UpkeepAgent::SetMap(const PoolMap& map) {
+  const MutexLock lock(mutex_);
+  map_ = map;
+}
+
+PoolMap UpkeepAgent::map() const {
+  const MutexLock lock(mutex_);
+  return map_;
+}
+
+bool UpkeepAgent::Turn() {
+  if (map().hash_server != options_.server) {
+    work_.reset();
+    return false;
+  }
+  if (work_ == nullptr && !Open()) return false;
+  work_->session->set_deadline_ns(clock_.MonotonicNs() + kTurnNs);
+  const bool cleans = work_->cleaner.Step();
+  return work_->repairer.Step() || cleans;
+}
+
+bool UpkeepAgent::Open() {
+  auto endpoint = fabric_.Open({});
+  if (!endpoint || !(*endpoint)->capabilities().delivery_complete) return false;
+  work_ = std::make_unique<Work>(
+      std::make_unique<ClientSession>(std::move(*endpoint), clock_, [this] { return map(); }),
+      options_.eviction);
+  return true;
+}
+
+UpkeepThread::~UpkeepThread() {
+  {
+    const MutexLock lock(mutex_);
+    stops_ = true;
+    changed_.NotifyAll();
+  }
+  agent_.SetMap({});
+  thread_.join();
+}
+
+void UpkeepThread::Run() {
+  while (Pause(agent_.Turn())) {
+  }
+}
+
+bool UpkeepThread::Pause(bool is_busy) {
+  const MutexLock lock(mutex_);
+  if (!is_busy && !stops_) changed_.WaitFor(mutex_, std::chrono::milliseconds(kPauseMs));
+  return !stops_;
+}
+
+}  // namespace skep::pool
