@@ -49,8 +49,9 @@ int main(int argc, char** argv) {
   CLI::App app("Runs the servers of a pool of memory, and looks at it", "skep-pool");
   app.set_version_flag("--version", fmt::format("skep-pool {}", kVersion));
   app.footer(
-      "A pool is some memory servers, which keep the items, and two index servers, of which one\n"
-      "may die. ZooKeeper says who is who. Clients: skep-server --keyspace 0=pool,zk=...,name=...\n"
+      "A pool is some memory servers, which keep each item twice, and two index servers; one of\n"
+      "either may die. ZooKeeper says who is who. Clients: skep-server --keyspace "
+      "0=pool,zk=...,name=...\n"
       "and Store::Connect(\"pool://...\"). docs/pool.md has the rest; `make pool` starts one.\n\n"
       "Exit status: 0 done, or a server was ended; 1 it failed; of ctl also: the pool cannot "
       "serve,\n"
@@ -80,7 +81,19 @@ int main(int argc, char** argv) {
   CLI::App* const index =
       app.add_subcommand("index", "one of the two index servers, or a spare one");
   AddServer(*index, index_server);
+  PoolUpkeepOptions upkeep;
+  std::string on_loss = "error";
   std::string evict = "none";
+  index
+      ->add_option("--replicas", upkeep.replicas,
+                   "memory servers that have an item, where there are as many")
+      ->check(CLI::Range(1u, 2u))
+      ->capture_default_str();
+  index
+      ->add_option("--on-loss", on_loss,
+                   "of keys whose items died with all their servers: error, or miss: they go")
+      ->check(CLI::IsMember({"error", "miss"}))
+      ->capture_default_str();
   index
       ->add_option("--evict", evict,
                    "what goes when the pool is full: none (writes are refused), oldest")
@@ -95,18 +108,28 @@ int main(int argc, char** argv) {
   CLI::App* const verify = ctl->add_subcommand(
       "verify", "reads every item, and compares the two indexes; others go on meanwhile");
   AddLook(*verify, verify_look);
+  PoolLookOptions drain_look;
+  drain_look.pool.timeout_ms = 600'000;
+  uint32_t drained = 0;
+  CLI::App* const drain = ctl->add_subcommand(
+      "drain", "moves what a memory server has to others, and waits until it can go");
+  drain->add_option("ID", drained, "the number of the server, as status tells it")->required();
+  AddLook(*drain, drain_look);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
-  for (PoolOptions* const own :
-       {&memory_server.pool, &index_server.pool, &status_look.pool, &verify_look.pool}) {
+  for (PoolOptions* const own : {&memory_server.pool, &index_server.pool, &status_look.pool,
+                                 &verify_look.pool, &drain_look.pool}) {
     const uint32_t timeout_ms = own->timeout_ms;
     *own = pool;
     own->timeout_ms = timeout_ms;
   }
   if (memory->parsed()) return RunMemoryServer(memory_server, bytes);
-  if (index->parsed()) return RunIndexServer(index_server, evict == "oldest");
+  upkeep.removes_lost = on_loss == "miss";
+  upkeep.evicts = evict == "oldest";
+  if (index->parsed()) return RunIndexServer(index_server, upkeep);
+  if (drain->parsed()) return DrainMemoryServer(drain_look, drained);
   return status->parsed() ? PrintPoolStatus(status_look) : VerifyPool(verify_look);
 }

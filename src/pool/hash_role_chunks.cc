@@ -123,12 +123,7 @@ void HashRole::Drain(const rma::Event& event, std::string_view fields) {
 
 void HashRole::TellServers(const rma::Event& event) {
   fields_.clear();
-  for (const Chunks::Server& server : context_.state.chunks().servers()) {
-    AppendVarint(fields_, server.range.server);
-    fields_.push_back(static_cast<char>(server.state));
-    AppendVarint(fields_, server.range.count);
-    AppendVarint(fields_, server.free);
-  }
+  EncodeServers(context_.state.chunks(), fields_);
   context_.Answer(event.peer, event.token, fields_);
 }
 

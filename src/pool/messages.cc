@@ -14,6 +14,32 @@ uint8_t FlagsOf(const ScanRequest& scan) {
 
 }  // namespace
 
+void EncodeServers(const Chunks& chunks, std::string& to) {
+  for (const Chunks::Server& server : chunks.servers()) {
+    AppendVarint(to, server.range.server);
+    to.push_back(static_cast<char>(server.state));
+    AppendVarint(to, server.range.count);
+    AppendVarint(to, server.free);
+  }
+}
+
+bool DecodeServers(std::string_view from, std::vector<ToldServer>* servers) {
+  constexpr auto kLastState = static_cast<uint8_t>(Chunks::ServerState::kGone);
+  servers->clear();
+  while (!from.empty()) {
+    ToldServer told;
+    if (!TakeNumber(from, &told.server) || from.empty() ||
+        static_cast<uint8_t>(from[0]) > kLastState) {
+      return false;
+    }
+    told.state = static_cast<Chunks::ServerState>(from[0]);
+    from.remove_prefix(1);
+    if (!TakeNumber(from, &told.frames) || !TakeNumber(from, &told.free_frames)) return false;
+    servers->push_back(told);
+  }
+  return true;
+}
+
 void EncodeStatus(const PoolStatus& status, std::string& to) {
   for (const uint64_t number :
        {status.items, status.chunks, status.free_chunks, status.clients, status.live_units}) {

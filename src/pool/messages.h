@@ -52,6 +52,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "pool/chunks.h"
 #include "pool/cleaner_messages.h"
 #include "pool/key_digest.h"
 #include "pool/log_entry.h"
@@ -107,6 +108,17 @@ struct PoolStatus {
   uint64_t live_units = 0;  // of all items, as their slots tell (chunks.h)
   CleanerFigures cleaner = {};
 };
+
+// What a hash server knows of a memory server.
+struct ToldServer {
+  uint32_t server = 0;
+  Chunks::ServerState state = Chunks::ServerState::kOpen;
+  uint32_t frames = 0;
+  uint32_t free_frames = 0;
+};
+
+void EncodeServers(const Chunks& chunks, std::string& to);
+bool DecodeServers(std::string_view from, std::vector<ToldServer>* servers);
 
 void EncodeStatus(const PoolStatus& status, std::string& to);
 bool DecodeStatus(std::string_view from, PoolStatus* status);

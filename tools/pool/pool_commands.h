@@ -22,8 +22,14 @@ struct PoolServerOptions {
 
 // Serve until SIGTERM or SIGINT.
 int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes);
-// `evicts`: where the pool is full and cleaning gains nothing, the oldest items go.
-int RunIndexServer(const PoolServerOptions& options, bool evicts);
+// What an index server does while it is the hash server.
+struct PoolUpkeepOptions {
+  uint32_t replicas = 2;  // of an item, where there are as many memory servers: 1 or 2
+  // Whether keys whose items were lost with their memory servers are removed; else they are errors.
+  bool removes_lost = false;
+  bool evicts = false;  // where the pool is full and cleaning gains nothing, the oldest items go
+};
+int RunIndexServer(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep);
 
 struct PoolLookOptions {
   PoolOptions pool;
@@ -33,6 +39,10 @@ struct PoolLookOptions {
 // Prints who is there and what the pool holds. 1: ZooKeeper does not answer, or the pool cannot
 // serve.
 int PrintPoolStatus(const PoolLookOptions& options);
+// Has the pool copy what memory server `id` has to others, and go on without it; waits until that is
+// so. 1: there is no such server or no other one, or the time-out has passed, or the pool does not
+// serve.
+int DrainMemoryServer(const PoolLookOptions& options, uint32_t id);
 // Compares the two indexes and the items, key by key, while others read and write. 1: something is
 // wrong, or could not be looked at.
 int VerifyPool(const PoolLookOptions& options);

@@ -143,32 +143,29 @@ std::unique_ptr<Engine> MakeTree() {
 
 }  // namespace
 
-int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
-  const sigset_t signals = BlockEndSignals();
-  const auto around = Reach(options);
-  if (!around) return Complain(around.error());
-  const uint64_t chunks = bytes / pool::kChunkBytes;
-  if (chunks == 0 || chunks > pool::kChunksMax) {
-    return Complain(fmt::format("{} bytes: a memory server has {} to {}", bytes, pool::kChunkBytes,
-                                uint64_t{pool::kChunksMax} * pool::kChunkBytes));
-  }
+namespace {
+
+// One memory server from its start until the pool goes on without it, or the process is to end.
+// Returns the exit status; nothing: another one may begin in its place.
+std::optional<int> ServeMemory(const PoolServerOptions& options, uint32_t frames,
+                               const pool::PoolSurroundings& around, const EndSignal& end) {
+  using Standing = pool::MemoryServer::Standing;
   const uint32_t id = NewId();
-  auto server =
-      pool::MemoryServer::Open(*around->fabric, options.listen, id, static_cast<uint32_t>(chunks));
+  auto server = pool::MemoryServer::Open(*around.fabric, options.listen, id, frames);
   if (!server) return Complain(CannotOpen(options, server.error()));
   const Address address = AdvertisedAddress(options, (*server)->address());
   const auto wake = [&] { (*server)->Wake(); };
-  const EndSignal end(signals);
   Patience patience(options);
-  pool::MemoryKeeper keeper(*around->coordinator, SystemClock(),
+  pool::MemoryKeeper keeper(*around.coordinator, SystemClock(),
                             {.pool = options.pool.name,
                              .id = id,
                              .address = address,
                              .session_ms = options.session_ms,
                              .wake = wake});
   Say("memory server {} of pool {}: {} bytes at {}", id, options.pool.name,
-      chunks * pool::kChunkBytes, address);
-  for (bool was_registered = false; !end.has_come();) {
+      uint64_t{frames} * pool::kChunkBytes, address);
+  bool was_registered = false;
+  while (!end.has_come() && (*server)->standing() == Standing::kServing) {
     (*server)->Turn(kTurnMs);
     keeper.Turn();
     if (!keeper.is_registered()) patience.Wait();
@@ -176,19 +173,47 @@ int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
     was_registered = keeper.is_registered();
     Say("{}", was_registered ? "registered" : "not registered: the session has ended");
   }
-  return 0;
+  if (end.has_come()) return 0;
+  if ((*server)->standing() == Standing::kDrained) {
+    Say("drained: the pool has all items elsewhere");
+    return 0;
+  }
+  Say("the pool has taken it for dead and goes on without what it had: begins anew");
+  return std::nullopt;
+}
+
+}  // namespace
+
+int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
+  const sigset_t signals = BlockEndSignals();
+  const auto around = Reach(options);
+  if (!around) return Complain(around.error());
+  const uint64_t frames = bytes / pool::kChunkBytes;
+  if (frames == 0 || frames > pool::kFramesMax) {
+    return Complain(fmt::format("{} bytes: a memory server has {} to {}", bytes, pool::kChunkBytes,
+                                uint64_t{pool::kFramesMax} * pool::kChunkBytes));
+  }
+  const EndSignal end(signals);
+  for (;;) {
+    const auto status = ServeMemory(options, static_cast<uint32_t>(frames), *around, end);
+    if (status) return *status;
+  }
 }
 
 namespace {
 
 // One index server from its start until it has lost its role, or the process is to end. Returns the
 // exit status; nothing: another one may begin in its place.
-std::optional<int> ServeIndex(const PoolServerOptions& options, bool evicts,
+std::optional<int> ServeIndex(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep,
                               const pool::PoolSurroundings& around, const EndSignal& end) {
   const uint32_t id = NewId();
-  auto server = pool::IndexServer::Open(
-      *around.fabric, SystemClock(),
-      {.id = id, .listen = options.listen, .times = {}, .make_tree = MakeTree});
+  auto server = pool::IndexServer::Open(*around.fabric, SystemClock(),
+                                        {.id = id,
+                                         .listen = options.listen,
+                                         .times = {},
+                                         .make_tree = MakeTree,
+                                         .replicas = upkeep.replicas,
+                                         .removes_lost = upkeep.removes_lost});
   if (!server) return Complain(CannotOpen(options, server.error()));
   const Address address = AdvertisedAddress(options, (*server)->address());
   const auto wake = [&] { (*server)->Wake(); };
@@ -201,8 +226,8 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, bool evicts,
                            .wake = wake});
   pool::UpkeepAgent agent(
       *around.fabric, SystemClock(),
-      {.server = id, .eviction = evicts ? pool::Eviction::kOldest : pool::Eviction::kNone});
-  const pool::UpkeepThread upkeep(agent);
+      {.server = id, .eviction = upkeep.evicts ? pool::Eviction::kOldest : pool::Eviction::kNone});
+  const pool::UpkeepThread agent_thread(agent);
   Say("index server {} of pool {} at {}", id, options.pool.name, address);
   for (uint64_t epoch = 0; !end.has_come() && !(*server)->is_retired();) {
     (*server)->Turn(kTurnMs);
@@ -223,13 +248,13 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, bool evicts,
 
 }  // namespace
 
-int RunIndexServer(const PoolServerOptions& options, bool evicts) {
+int RunIndexServer(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep) {
   const sigset_t signals = BlockEndSignals();
   const auto around = Reach(options);
   if (!around) return Complain(around.error());
   const EndSignal end(signals);
   for (;;) {
-    if (const auto status = ServeIndex(options, evicts, *around, end)) return *status;
+    if (const auto status = ServeIndex(options, upkeep, *around, end)) return *status;
   }
 }
 

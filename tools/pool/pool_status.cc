@@ -1,10 +1,12 @@
 // What skep-pool ctl status prints.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,7 +22,9 @@ namespace skep {
 namespace {
 
 constexpr int kAskMs = 1000;
+constexpr int kLookAgainMs = 500;
 constexpr uint32_t kSessionMs = 4000;
+constexpr std::string_view kMemoryServer = "memory server";
 
 struct Row {
   std::string role;
@@ -28,6 +32,8 @@ struct Row {
   bool answers = false;
   std::optional<uint64_t> chunks;  // of a memory server
   Address address;
+  std::string standing = {};            // of a memory server, in the pool
+  std::optional<uint64_t> free_chunks;  // of a memory server
 };
 
 struct Findings {
@@ -62,6 +68,45 @@ void AskIndexServers(PoolProbe& probe, Findings& findings) {
   }
 }
 
+std::string_view StandingOf(pool::Chunks::ServerState state) {
+  switch (state) {
+    case pool::Chunks::ServerState::kOpen:
+      return "open";
+    case pool::Chunks::ServerState::kDraining:
+      return "draining";
+    case pool::Chunks::ServerState::kDrained:
+      return "drained";
+    case pool::Chunks::ServerState::kGone:
+      return "gone";
+  }
+  return "";
+}
+
+// What the hash server knows of memory servers, into their rows; one that has no node any more has
+// none yet.
+void AskHashServer(PoolProbe& probe, Findings& findings) {
+  const pool::PoolMap& map = findings.view.map;
+  const auto address = map.index_servers.find(map.hash_server);
+  if (address == map.index_servers.end()) return;
+  const char request = static_cast<char>(pool::MessageKind::kServers);
+  const auto reply = probe.Ask(address->second, {&request, 1}, kAskMs);
+  std::vector<pool::ToldServer> servers;
+  const auto fields = FieldsOf(reply);
+  if (!fields || !pool::DecodeServers(*fields, &servers)) return;
+  for (const pool::ToldServer& told : servers) {
+    auto row = std::ranges::find_if(findings.rows, [&](const Row& at) {
+      return at.id == told.server && at.role == kMemoryServer;
+    });
+    if (row == findings.rows.end()) {
+      findings.rows.push_back({.role = std::string(kMemoryServer), .id = told.server});
+      row = findings.rows.end() - 1;
+    }
+    row->standing = StandingOf(told.state);
+    row->chunks = told.frames;
+    row->free_chunks = told.free_frames;
+  }
+}
+
 void AskMemoryServers(PoolProbe& probe, Findings& findings) {
   for (const auto& [id, address] : findings.view.map.memory_servers) {
     std::string request(1, static_cast<char>(pool::MessageKind::kHello));
@@ -70,8 +115,10 @@ void AskMemoryServers(PoolProbe& probe, Findings& findings) {
     const auto reply = probe.Ask(address, request, kAskMs);
     // Another server at its address is not this one.
     auto fields = FieldsOf(reply);
-    Row row = {
-        .role = "memory server", .id = id, .answers = fields.has_value(), .address = address};
+    Row row = {.role = std::string(kMemoryServer),
+               .id = id,
+               .answers = fields.has_value(),
+               .address = address};
     uint64_t chunks = 0;
     if (fields && TakeVarint(*fields, &chunks)) row.chunks = chunks;
     findings.rows.push_back(std::move(row));
@@ -81,12 +128,13 @@ void AskMemoryServers(PoolProbe& probe, Findings& findings) {
 void PrintTable(const PoolLookOptions& options, const Findings& findings) {
   fmt::print("pool {}, epoch {}, over {}\n\n", options.pool.name, findings.view.map.epoch,
              options.pool.fabric);
-  fmt::print("{:<16} {:>10}  {:<14} {:>8}  {}\n", "ROLE", "SERVER", "STATE", "MIB", "ADDRESS");
+  fmt::print("{:<16} {:>10}  {:<25} {:>8}  {}\n", "ROLE", "SERVER", "STATE", "MIB", "ADDRESS");
   for (const Row& row : findings.rows) {
     const std::string mib =
         row.chunks ? fmt::to_string(*row.chunks * (pool::kChunkBytes >> 20)) : "";
-    fmt::print("{:<16} {:>10}  {:<14} {:>8}  {}\n", row.role, row.id,
-               row.answers ? "answers" : "does not answer", mib, row.address);
+    const std::string state = fmt::format("{}{}{}", row.answers ? "answers" : "does not answer",
+                                          row.standing.empty() ? "" : ", ", row.standing);
+    fmt::print("{:<16} {:>10}  {:<25} {:>8}  {}\n", row.role, row.id, state, mib, row.address);
   }
   if (!findings.status) {
     fmt::print("\nThe hash server does not serve: writes wait.\n");
@@ -117,6 +165,8 @@ void PrintJson(const PoolLookOptions& options, const Findings& findings) {
     nlohmann::ordered_json server = {
         {"role", row.role}, {"id", row.id}, {"answers", row.answers}, {"address", row.address}};
     if (row.chunks) server["bytes"] = *row.chunks * pool::kChunkBytes;
+    if (row.free_chunks) server["free_bytes"] = *row.free_chunks * pool::kChunkBytes;
+    if (!row.standing.empty()) server["standing"] = row.standing;
     json["servers"].push_back(std::move(server));
   }
   json["serves"] = findings.status.has_value();
@@ -153,10 +203,71 @@ Result<Findings> Look(const PoolOptions& pool, std::string* problem) {
   Findings findings{.view = watch.view(), .rows = {}, .status = {}};
   AskIndexServers(**probe, findings);
   AskMemoryServers(**probe, findings);
+  AskHashServer(**probe, findings);
   return findings;
 }
 
+int Complain(const PoolLookOptions&, uint32_t id, std::string_view why) {
+  fmt::print(stderr, "skep-pool: memory server {} {}\n", id, why);
+  return 1;
+}
+
+int TellDrained(const PoolLookOptions& options, uint32_t id) {
+  fmt::print("{}", options.as_json
+                       ? fmt::format("{{\"server\": {}, \"standing\": \"drained\"}}\n", id)
+                       : fmt::format("memory server {} is drained\n", id));
+  return 0;
+}
+
+void TellProgress(const PoolLookOptions& options, const Row& row) {
+  if (options.as_json || !row.chunks || !row.free_chunks) return;
+  fmt::print("memory server {}: {} MiB to be moved\n", row.id,
+             (*row.chunks - *row.free_chunks) * (pool::kChunkBytes >> 20));
+  std::fflush(stdout);
+}
+
+// False: the pool refuses it.
+bool AskToDrain(const PoolOptions& pool, const Findings& findings, uint32_t id) {
+  std::string problem;
+  const auto around = pool::ReachPool(pool, &problem);
+  if (!around) return false;
+  auto probe = PoolProbe::Open(*around->fabric);
+  if (!probe) return false;
+  const pool::PoolMap& map = findings.view.map;
+  std::string request(1, static_cast<char>(pool::MessageKind::kDrain));
+  AppendVarint(request, id);
+  const auto reply = (*probe)->Ask(map.index_servers.at(map.hash_server), request, kAskMs);
+  return FieldsOf(reply).has_value();
+}
+
 }  // namespace
+
+int DrainMemoryServer(const PoolLookOptions& options, uint32_t id) {
+  std::string problem;
+  const uint64_t until_ms = SystemClock().MonotonicMs() + options.pool.timeout_ms;
+  bool is_asked = false;
+  for (bool is_first = true; SystemClock().MonotonicMs() < until_ms; is_first = false) {
+    if (!is_first) std::this_thread::sleep_for(std::chrono::milliseconds(kLookAgainMs));
+    auto findings = Look(options.pool, &problem);
+    if (!findings) {
+      if (problem.empty()) problem = findings.error().ToString();
+      continue;
+    }
+    const auto row = std::ranges::find_if(findings->rows, [&](const Row& at) {
+      return at.id == id && at.role == kMemoryServer && !at.standing.empty();
+    });
+    if (!findings->status) continue;
+    if (row == findings->rows.end()) return Complain(options, id, "is no server of the pool");
+    if (row->standing == "gone") return Complain(options, id, "is gone");
+    if (row->standing == "drained") return TellDrained(options, id);
+    if (!is_asked && !AskToDrain(options.pool, *findings, id)) {
+      return Complain(options, id, "cannot be drained: there is no other one");
+    }
+    if (!is_asked || !options.as_json) TellProgress(options, *row);
+    is_asked = true;
+  }
+  return Complain(options, id, problem.empty() ? "is not drained yet: it goes on" : problem);
+}
 
 int PrintPoolStatus(const PoolLookOptions& options) {
   std::string problem;
