@@ -77,14 +77,16 @@ class Cleaner {
   static constexpr size_t kBatchItems = 128;
   static constexpr size_t kBatchBytes = 256 * 1024;
 
-  // `session` outlives it, and has no other writer.
-  Cleaner(ClientSession& session, Eviction eviction)
-      : session_(session), eviction_(eviction), writer_(session, LeaseFor::kCleaning) {}
+  // `session`, which has no other writer, and `figures`, which it adds to, outlive it.
+  Cleaner(ClientSession& session, Eviction eviction, CleanerFigures& figures)
+      : session_(session),
+        eviction_(eviction),
+        writer_(session, LeaseFor::kCleaning),
+        figures_(figures) {}
 
   // One step: looks for a victim and reads it, or moves some of its items. Returns whether there is
   // more to be done; else it is to be asked again after a pause.
   bool Step();
-  const CleanerFigures& figures() const { return figures_; }
 
  private:
   // An item that its key has.
@@ -117,7 +119,7 @@ class Cleaner {
   ClientSession& session_;
   const Eviction eviction_;
   ItemWriter writer_;
-  CleanerFigures figures_;
+  CleanerFigures& figures_;
 
   // The pass over the victims.
   uint64_t from_rank_ = 0;
