@@ -69,6 +69,11 @@ void Chunks::CountFree() {
   }
 }
 
+uint64_t Chunks::CountLost() const {
+  return static_cast<uint64_t>(std::ranges::count_if(
+      chunks_, [](const Chunk& chunk) { return chunk.is_lost() && chunk.items > 0; }));
+}
+
 template <typename Count>
 uint32_t Chunks::FramesFor(uint32_t replicas, Count count) const {
   uint32_t servers = 0;

@@ -151,6 +151,8 @@ class Chunks {
   uint64_t live_units() const { return live_units_; }
   // Of all frames. Cost: linear in chunks.
   uint64_t LiveUnitsOfFrames() const;
+  // Those that are lost and have items. Cost: linear in chunks.
+  uint64_t CountLost() const;
   // Rises with every change of the servers.
   uint64_t version() const { return version_; }
 

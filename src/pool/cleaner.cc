@@ -26,7 +26,7 @@ bool Cleaner::Begin() {
   for (const Victim& victim : answer->victims) {
     if (!IsPassedOver(victim)) return Load(victim);
   }
-  if (answer->victims.empty()) return EndPass();
+  if (answer->victims.size() < kVictimsMax) return EndPass();
   const Victim& last = answer->victims.back();
   from_rank_ = evicts_ ? last.sealed_index : last.live_units;
   from_chunk_ = last.chunk + 1;

@@ -77,14 +77,13 @@ class Cleaner {
   static constexpr size_t kBatchItems = 128;
   static constexpr size_t kBatchBytes = 256 * 1024;
 
-  // Both outlive it. `writer`, of the session, leases for LeaseFor::kCleaning.
-  Cleaner(ClientSession& session, ItemWriter& writer, Eviction eviction)
-      : session_(session), eviction_(eviction), writer_(writer) {}
+  // All outlive it; it adds to `figures`. `writer`, of the session, leases for LeaseFor::kCleaning.
+  Cleaner(ClientSession& session, ItemWriter& writer, Eviction eviction, CleanerFigures& figures)
+      : session_(session), eviction_(eviction), writer_(writer), figures_(figures) {}
 
   // One step: looks for a victim and reads it, or moves some of its items. Returns whether there is
   // more to be done; else it is to be asked again after a pause.
   bool Step();
-  const CleanerFigures& figures() const { return figures_; }
 
  private:
   // An item that its key has.
@@ -117,7 +116,7 @@ class Cleaner {
   ClientSession& session_;
   const Eviction eviction_;
   ItemWriter& writer_;
-  CleanerFigures figures_;
+  CleanerFigures& figures_;
 
   // The pass over the victims.
   uint64_t from_rank_ = 0;

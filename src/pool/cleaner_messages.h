@@ -2,6 +2,7 @@
 // free_space.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ inline constexpr uint32_t kGarbageUnitsMin = kChunkUnits / 16;
 // Whether a chunk can be worth a look of which so many units, or more, are live.
 inline bool MayGainBy(uint64_t live_units) { return live_units + kGarbageUnitsMin <= kChunkUnits; }
 
-// What a cleaner has done since its start.
+// What the cleaners of one process have done since its start.
 struct CleanerFigures {
   uint64_t items_moved = 0;
   uint64_t bytes_moved = 0;
@@ -48,8 +49,10 @@ struct Victim {
   uint64_t sealed_index = 0;
 };
 
-// How many chunks more are to become free, and if there are any, the first victims.
+// How many chunks more are to become free, and if there are any, the first victims: kVictimsMax of
+// them, if there are so many.
 //   missing, then of each to the end: chunk, gen, live units, sealed index
+inline constexpr size_t kVictimsMax = 1024;
 struct Victims {
   uint32_t missing = 0;
   std::vector<Victim> victims;

@@ -62,6 +62,13 @@ std::optional<CopyPlan::Copy> CopyPlan::Next(const std::set<uint32_t>& taken) {
   return Copy{.chunk = *chunk, .gen = chunks_.all()[*chunk].gen, .frame = *frame};
 }
 
+uint64_t CopyPlan::CountUnderReplicated() const {
+  const size_t wanted = Wanted();
+  return static_cast<uint64_t>(std::ranges::count_if(chunks_.all(), [&](const auto& chunk) {
+    return chunk.items > 0 && !chunk.is_lost() && OpenFrames(chunk) < wanted;
+  }));
+}
+
 std::optional<uint32_t> CopyPlan::FindShedding() {
   const auto is_draining = [this](uint32_t frame) {
     return frame != kNoFrame && chunks_.ServerOf(frame).state == Chunks::ServerState::kDraining;

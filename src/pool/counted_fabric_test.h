@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -17,10 +18,14 @@ struct MessageCount {
   uint64_t sent = 0;
   uint64_t sent_max = UINT64_MAX;
   bool is_dead = false;  // it has wanted to send one more
+  uint64_t posts = 0;
+  bool counts_posts = false;          // they are messages, too
+  std::function<void()> before_each;  // if any: called before each message is counted
   // The first reply after so many breaks its connection instead.
   uint64_t breaks_after = UINT64_MAX;
 
   bool Spend() {
+    if (before_each) before_each();
     if (sent == sent_max) is_dead = true;
     if (!is_dead) ++sent;
     return !is_dead;
@@ -42,6 +47,9 @@ class CountedEndpoint final : public rma::Endpoint {
     return inner_->RegionBytes(peer, region);
   }
   void Post(rma::PeerId peer, uint64_t token, std::span<const rma::Operation> operations) override {
+    ++count_.posts;
+    // A Post to nobody ends at once.
+    if (count_.counts_posts && !count_.Spend()) inner_->Disconnect(peer);
     inner_->Post(peer, token, operations);
   }
   void Call(rma::PeerId peer, uint64_t token, std::string_view request) override {

@@ -11,6 +11,7 @@ uint32_t FreeSpace::ReserveOf(uint32_t chunks) {
 }
 
 uint32_t FreeSpace::WantedOf(uint32_t chunks) {
+  if (chunks == 0) return 0;
   return ReserveOf(chunks) + std::max(1u, chunks / 32);
 }
 

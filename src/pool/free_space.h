@@ -35,8 +35,6 @@ namespace skep::pool {
 
 class FreeSpace {
  public:
-  // How many victims one answer names.
-  static constexpr size_t kVictimsMax = 1024;
   // A cleaner that was heard of so many leases ago is taken to be at work.
   static constexpr uint64_t kCleanerLeases = 4;
 
@@ -50,7 +48,7 @@ class FreeSpace {
   // The cleaner asks for victims. Appends the fields of the answer. False: they are malformed.
   // Cost: a look at each chunk, a millisecond for a million of them.
   bool TellVictims(std::string_view fields, std::string* answer);
-  // What cleaners have told last, since this server has the role.
+  // As a cleaner has told last; zeros: this server has heard of none.
   const CleanerFigures& figures() const { return figures_; }
 
   // Of a pool of so many chunks: how many are the cleaner's, and how many are to be free.

@@ -227,6 +227,8 @@ void HashRole::TellStatus(const rma::Event& event) {
                 .free_chunks = state.chunks().free_count(),
                 .clients = state.sessions().size(),
                 .live_units = state.chunks().LiveUnitsOfFrames(),
+                .under_replicated_chunks = copies_.CountUnderReplicated(),
+                .lost_chunks = state.chunks().CountLost(),
                 .cleaner = free_space_.figures()},
                fields_);
   context_.Answer(event.peer, event.token, fields_);

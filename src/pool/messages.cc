@@ -42,7 +42,8 @@ bool DecodeServers(std::string_view from, std::vector<ToldServer>* servers) {
 
 void EncodeStatus(const PoolStatus& status, std::string& to) {
   for (const uint64_t number :
-       {status.items, status.chunks, status.free_chunks, status.clients, status.live_units}) {
+       {status.items, status.chunks, status.free_chunks, status.clients, status.live_units,
+        status.under_replicated_chunks, status.lost_chunks}) {
     AppendVarint(to, number);
   }
   AppendFigures(to, status.cleaner);
@@ -51,7 +52,9 @@ void EncodeStatus(const PoolStatus& status, std::string& to) {
 bool DecodeStatus(std::string_view from, PoolStatus* status) {
   return TakeVarint(from, &status->items) && TakeVarint(from, &status->chunks) &&
          TakeVarint(from, &status->free_chunks) && TakeVarint(from, &status->clients) &&
-         TakeVarint(from, &status->live_units) && TakeFigures(from, &status->cleaner) &&
+         TakeVarint(from, &status->live_units) &&
+         TakeVarint(from, &status->under_replicated_chunks) &&
+         TakeVarint(from, &status->lost_chunks) && TakeFigures(from, &status->cleaner) &&
          from.empty();
 }
 

@@ -157,6 +157,36 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(status.live_units, 5u);
 }
 
+TEST(Messages, VictimsComeAsTheyWere) {
+  std::string bytes;
+  EncodeVictimsRequest({.by_age = true,
+                        .from_rank = 1 << 20,
+                        .from_chunk = 3,
+                        .found_nothing = true,
+                        .figures = {.items_moved = 4, .chunks_evicted = 5}},
+                       bytes);
+  VictimsRequest request;
+  ASSERT_TRUE(DecodeVictimsRequest(bytes, &request));
+  EXPECT_TRUE(request.by_age && request.found_nothing);
+  EXPECT_EQ(request.from_rank, 1u << 20);
+  EXPECT_EQ(request.from_chunk, 3u);
+  EXPECT_EQ(request.figures.items_moved, 4u);
+  EXPECT_EQ(request.figures.chunks_evicted, 5u);
+  EXPECT_FALSE(DecodeVictimsRequest(bytes + "x", &request));
+
+  bytes.clear();
+  EncodeVictims(
+      {.missing = 2, .victims = {{.chunk = 1, .gen = 2, .live_units = 3, .sealed_index = 4}, {}}},
+      bytes);
+  Victims victims;
+  ASSERT_TRUE(DecodeVictims(bytes, &victims));
+  EXPECT_EQ(victims.missing, 2u);
+  ASSERT_EQ(victims.victims.size(), 2u);
+  EXPECT_EQ(victims.victims[0].gen, 2);
+  EXPECT_EQ(victims.victims[0].sealed_index, 4u);
+  EXPECT_FALSE(DecodeVictims(bytes + "x", &victims));
+}
+
 TEST(Messages, NoBytesBreakAReader) {
   SeededRandom random(4);
   for (int i = 0; i < 20'000; ++i) {
@@ -177,6 +207,10 @@ TEST(Messages, NoBytesBreakAReader) {
     TakeVerdict(left, &verdict);
     PoolStatus status;
     DecodeStatus(bytes, &status);
+    VictimsRequest request;
+    DecodeVictimsRequest(bytes, &request);
+    Victims victims;
+    DecodeVictims(bytes, &victims);
   }
 }
 

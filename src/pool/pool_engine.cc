@@ -164,6 +164,8 @@ void PoolEngine::Describe(uint64_t, const StatsVisitor& visit) const {
     visit("pool_items", status->items);
     visit("pool_chunks", status->chunks);
     visit("pool_free_chunks", status->free_chunks);
+    visit("pool_under_replicated_chunks", status->under_replicated_chunks);
+    visit("pool_lost_chunks", status->lost_chunks);
     visit("pool_live_bytes", status->live_units * kUnitBytes);
     visit("pool_clients", status->clients);
     visit("pool_items_moved", status->cleaner.items_moved);

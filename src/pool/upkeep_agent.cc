@@ -30,7 +30,7 @@ bool UpkeepAgent::Open() {
   if (!endpoint || !(*endpoint)->capabilities().delivery_complete) return false;
   work_ = std::make_unique<Work>(
       std::make_unique<ClientSession>(std::move(*endpoint), clock_, [this] { return map(); }),
-      options_.eviction);
+      options_.eviction, figures_);
   return true;
 }
 

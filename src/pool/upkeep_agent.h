@@ -40,14 +40,16 @@ class UpkeepAgent {
   // One turn, by one thread at a time. Returns whether there is more to be done; else the next one
   // comes after a pause.
   bool Turn();
+  // Of all its work. Not while a turn is under way.
+  const CleanerFigures& figures() const { return figures_; }
 
  private:
   // What it has while it works.
   struct Work {
-    explicit Work(std::unique_ptr<ClientSession> the_session, Eviction eviction)
+    Work(std::unique_ptr<ClientSession> the_session, Eviction eviction, CleanerFigures& figures)
         : session(std::move(the_session)),
           writer(*session, LeaseFor::kCleaning),
-          cleaner(*session, writer, eviction),
+          cleaner(*session, writer, eviction, figures),
           repairer(*session, writer) {}
     const std::unique_ptr<ClientSession> session;
     ItemWriter writer;
@@ -63,6 +65,7 @@ class UpkeepAgent {
   const UpkeepOptions options_;
   mutable Mutex mutex_;
   PoolMap map_ SKEP_GUARDED_BY(mutex_);
+  CleanerFigures figures_;
   std::unique_ptr<Work> work_;
 };
 

@@ -28,7 +28,7 @@ JAVA = shutil.which("java") and os.path.exists("/usr/share/java/zookeeper.jar")
 class Pool:
     """A pool with its own ZooKeeper, in a folder of its own."""
 
-    def __init__(self, fabric="mem", memory_servers=1, chunk_bytes="256mb"):
+    def __init__(self, fabric="mem", memory_servers=1, chunk_bytes="256mb", index=()):
         self.folder = tempfile.mkdtemp(prefix="skep-pool-")
         self.fabric = fabric
         self.processes = []
@@ -38,7 +38,7 @@ class Pool:
         self.memory = [self.start("memory", "--bytes", chunk_bytes) for _ in range(memory_servers)]
         for server in self.memory:
             server.wait_for_line(rb"^registered")
-        self.index = [self.start("index") for _ in range(2)]
+        self.index = [self.start("index", *index) for _ in range(2)]
         for server in self.index:
             server.wait_for_line(rb"^epoch 1: ")
 
@@ -207,6 +207,99 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("ZooKeeper does not answer", err)
 
+    def await_status(self, pool, is_so):
+        """The first status that is so."""
+        for _ in range(int(PATIENCE_S * 10)):
+            status = pool.status()
+            if "error" not in status and is_so(status):
+                return status
+            time.sleep(0.1)
+        self.fail(f"it has not come to that: {status}")
+
+    def memory_server(self, pool, process):
+        """What the status says of this memory server."""
+        number = int(re.search(rb"memory server (\d+) of", process.output()).group(1))
+        return lambda status: next(s for s in status["servers"] if s["id"] == number)
+
+    def test_memory_servers_die(self):
+        """Each that was there at first, one after the other, and nothing is lost."""
+        for fabric in ("mem", "tcp"):
+            with self.subTest(fabric=fabric):
+                pool = self.pool(fabric=fabric, memory_servers=2)
+                client = self.connect(pool)
+                for i in range(300):
+                    self.assertEqual(client.call("SET", f"k{i:03}", b"x" * 20000 + b"%d" % i), "OK")
+                first, second = pool.memory
+                gone = self.memory_server(pool, first)
+                kill(first)
+                self.assertEqual(client.call("SET", "after", "1"), "OK")
+                self.assertEqual(client.call("GET", "k042"), b"x" * 20000 + b"42")
+                self.await_status(pool, lambda s: gone(s)["standing"] == "gone")
+                pool.start("memory", "--bytes", "256mb").wait_for_line(rb"^registered")
+                self.await_status(pool, lambda s: s["under_replicated_chunks"] == 0
+                                  and s["free_chunks"] > 100 and s["chunks"] == 256)
+                kill(second)
+                self.assertEqual(client.call("KCOUNT", "-", "+"), 301)
+                for i in range(300):
+                    self.assertEqual(client.call("GET", f"k{i:03}"), b"x" * 20000 + b"%d" % i)
+                self.assertEqual(client.call("SET", "after", "2"), "OK")
+                self.assertEqual(pool.ctl("verify")[0], 0)
+
+    def test_a_memory_server_is_drained(self):
+        pool = self.pool(memory_servers=3)
+        client = self.connect(pool)
+        for i in range(300):
+            self.assertEqual(client.call("SET", f"k{i:03}", b"x" * 20000), "OK")
+        number = re.search(rb"memory server (\d+) of", pool.memory[0].output()).group(1).decode()
+        code, out, err = pool.ctl("drain", number)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn(f"memory server {number} is drained\n", out)
+        pool.memory[0].wait_for_line(rb"^drained: the pool has all items elsewhere")
+        self.assertEqual(pool.memory[0].wait(), 0)
+        self.assertEqual(len(client.call("KRANGE", "-", "+")), 300)
+        self.assertEqual(pool.ctl("verify")[0], 0)
+        self.assertEqual(pool.ctl("drain", "7"), (1, "", "skep-pool: memory server 7 is no server of the pool\n"))
+
+    def test_a_memory_server_that_hangs_begins_anew(self):
+        pool = self.pool(fabric="tcp", memory_servers=2)
+        client = self.connect(pool)
+        self.assertEqual(client.call("SET", "before", "1"), "OK")
+        gone = self.memory_server(pool, pool.memory[0])
+        pool.memory[0].signal(signal.SIGSTOP)
+        self.assertEqual(client.call("GET", "before"), b"1")
+        self.assertEqual(client.call("SET", "after", "1"), "OK")
+        self.await_status(pool, lambda s: gone(s)["standing"] == "gone")
+        pool.memory[0].signal(signal.SIGCONT)
+        pool.memory[0].wait_for_line(rb"^the pool has taken it for dead")
+        pool.memory[0].wait_for_line(rb"(?s)begins anew.*^registered")
+        self.await_status(pool, lambda s: s["under_replicated_chunks"] == 0 and s["chunks"] == 256)
+        self.assertEqual(client.call("MGET", "before", "after"), [b"1", b"1"])
+
+    def test_losses_are_told(self):
+        """At one replica: errors, or misses."""
+        for on_loss in ("error", "miss"):
+            with self.subTest(on_loss=on_loss):
+                pool = self.pool(memory_servers=2,
+                                 index=("--replicas", "1", "--on-loss", on_loss))
+                client = self.connect(pool)
+                for i in range(300):
+                    self.assertEqual(client.call("SET", f"k{i:03}", b"x" * 20000), "OK")
+                kill(pool.memory[0])
+                answers = [client.call("GET", f"k{i:03}") for i in range(300)]
+                kept = sum(answer == b"x" * 20000 for answer in answers)
+                self.assertTrue(0 < kept < 300, kept)
+                if on_loss == "miss":
+                    self.assertEqual(answers.count(None), 300 - kept)
+                    self.await_status(pool, lambda s: s["lost_chunks"] == 0)
+                    self.assertEqual(client.call("DBSIZE"), kept)
+                else:
+                    lost = [answer for answer in answers if isinstance(answer, Error)]
+                    self.assertEqual(len(lost), 300 - kept)
+                    self.assertIn("lost with its memory server", str(lost[0]))
+                for i in range(300):
+                    self.assertEqual(client.call("SET", f"k{i:03}", b"y"), "OK")
+                self.assertEqual(client.call("KCOUNT", "-", "+"), 300)
+
     def test_tools(self):
         pool = self.pool(memory_servers=2)
         client = self.connect(pool)
@@ -216,7 +309,7 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertRegex(out, r"(?m)^hash server +\d+  answers")
         self.assertRegex(out, r"(?m)^sorted server +\d+  answers")
-        self.assertRegex(out, r"(?m)^memory server +\d+  answers +256  unix:")
+        self.assertRegex(out, r"(?m)^memory server +\d+  answers, open +256  unix:")
         self.assertIn("2500 items", out)
         status = pool.status()
         self.assertEqual((status["items"], status["chunks"], status["serves"]), (2500, 256, True))

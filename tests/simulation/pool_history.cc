@@ -45,6 +45,7 @@ pool::SimPoolOptions OptionsOf(const PoolPlan& plan, const PoolVariant& variant)
   options.stall_one_in = plan.stall_one_in;
   options.stall_ns_max = 60 * plan.step_ns;
   options.make_tree = &MakeTree;
+  options.free_chunks_min = plan.free_chunks_min;
   options.times = [plan, variant](uint32_t id) {
     pool::PoolTimes times = plan.times;
     if (variant.change_times) variant.change_times(id, times);
@@ -68,8 +69,12 @@ class Run {
 
   PoolHistory Play() {
     for (uint32_t i = 0; i < kClients; ++i) AddClient(i);
+    if (plan_.has_agents) {
+      pool_.AddAgents(pool::Eviction::kNone, [this] { return AgentPauseNs(); });
+    }
     const bool has_ended = pool_.Run(kLimit);
     for (const auto& engine : engines_) Count(engine->statistics());
+    CountMoves();
     return {std::move(history_), pool_.simulation().trace_hash(), has_ended && has_answered_};
   }
 
@@ -169,6 +174,12 @@ class Run {
     return random_.Below(random_.Chance(1, 4) ? 3 * plan_.times.silence_ns_max : lease_ns);
   }
 
+  // An agent's, too; it may sleep for longer than the pool remembers it.
+  uint64_t AgentPauseNs() {
+    if (ready_ == 2 * kClients || !random_.Chance(1, 200)) return random_.Below(plan_.step_ns);
+    return random_.Below(3 * plan_.times.silence_ns_max);
+  }
+
   void PlanCuts() {
     for (uint64_t i = 0; i < plan_.cuts; ++i) {
       After(random_.Below(plan_.span_ns),
@@ -208,6 +219,14 @@ class Run {
     later(4 * plan_.times.lease_ns, [this] { pool_.Tell(plan_.victim); });
     for (uint32_t i = 0; i < kClients; ++i) {
       later(2 * plan_.times.lease_ns, [this, i] { maps_[i] = pool_.map(); });
+    }
+  }
+
+  void CountMoves() {
+    for (const uint32_t id : {1u, 2u}) {
+      const pool::CleanerFigures figures = pool_.AgentFigures(id);
+      tally_.items_moved += figures.items_moved;
+      tally_.chunks_cleaned += figures.chunks_cleaned;
     }
   }
 

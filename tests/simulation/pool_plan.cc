@@ -30,6 +30,8 @@ PoolPlan::PoolPlan(Kind kind, Random& random) {
   learn_ns_max = random.Below(2 * times.lease_ns);
   if (random.Chance(1, 2)) pause_one_in = 24;
   pauses_servers = random.Chance(1, 3);
+  has_agents = random.Chance(1, 2);
+  if (random.Chance(1, 2)) free_chunks_min = chunks;
   Emphasize(kind);
 }
 
@@ -56,6 +58,7 @@ void PoolPlan::Emphasize(Kind kind) {
       cut_one_in = 40;
       break;
     case Kind::kUsedAgain:
+    case Kind::kCleaned:
       step_ns = std::min<uint64_t>(step_ns, 50'000);
       times.read_ns_max = 5 * kMs;
       times.lease_ns *= 5;
@@ -63,7 +66,9 @@ void PoolPlan::Emphasize(Kind kind) {
       think_ns_max = times.lease_ns / 8;
       span_ns = kOperations * think_ns_max / 2;
       keys = 2;
-      chunks = 4;
+      has_agents = kind == Kind::kCleaned;
+      chunks = has_agents ? 6 : 4;
+      free_chunks_min = chunks;
       cut_one_in = 40;
       fate = Fate::kNone;
       pause_one_in = 4;

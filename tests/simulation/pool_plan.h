@@ -24,6 +24,7 @@ struct PoolPlan {
     kDeposed,      // of the hash server
     kLostReplies,  // cuts of connections
     kUsedAgain,    // few chunks, clients that are forgotten, one that pauses in its reads
+    kCleaned,      // the same, and cleaners that always work
   };
 
   PoolPlan(Kind kind, Random& random);
@@ -35,6 +36,8 @@ struct PoolPlan {
   uint64_t think_ns_max = 0;  // between a client's operations
   uint64_t span_ns = 0;       // how long all operations take, about: faults are within it
   uint32_t chunks = 5;
+  bool has_agents = false;       // of the index servers
+  uint32_t free_chunks_min = 0;  // that the pool wants: cleaners work if there are fewer
   uint32_t keys = 0;
   uint32_t ranges = 0;      // so many operations on ranges come with 6 points
   uint64_t cuts = 0;        // of connections, at any time

@@ -64,6 +64,19 @@ TEST(PoolSimulation, ChunksThatAreUsedAgain) {
   ExpectLinearizable(PoolPlan::Kind::kUsedAgain, 200);
 }
 
+// Goal: the same while cleaners move items from chunk to chunk: no move changes a value, undoes a
+// write or lets a reader see what is another's. Histories have met moves.
+TEST(PoolSimulation, WhileChunksAreCleaned) {
+  PoolTally tally;
+  constexpr uint64_t kSeeds = 100;
+  const SeedRange seeds = Seeds(kSeeds);
+  ExpectLinearizable(PoolPlan::Kind::kCleaned, seeds, tally);
+  if (seeds.size() < kSeeds) return;
+  EXPECT_GT(tally.items_moved, kSeeds);
+  EXPECT_GT(tally.chunks_cleaned, kSeeds);
+  EXPECT_GT(tally.clients.retries_contended, 0u);
+}
+
 // Goal: a seed is a history, to the byte.
 TEST(PoolSimulation, EqualSeedsAreEqualRuns) {
   PoolTally tally;

@@ -149,6 +149,11 @@ void PrintTable(const PoolLookOptions& options, const Findings& findings) {
   fmt::print(
       "\n{} items, which fill {:.1f} %; {} of {} chunks of 2 MiB in use ({:.1f} %); {} clients\n",
       s.items, live, s.chunks - s.free_chunks, s.chunks, used, s.clients);
+  if (s.under_replicated_chunks > 0) {
+    fmt::print("{} chunks lie on too few memory servers, and are copied\n",
+               s.under_replicated_chunks);
+  }
+  if (s.lost_chunks > 0) fmt::print("{} chunks are lost with their servers\n", s.lost_chunks);
   const pool::CleanerFigures& c = s.cleaner;
   fmt::print("cleaned: {} chunks, of which {} items were moved, {} MiB\n", c.chunks_cleaned,
              c.items_moved, c.bytes_moved >> 20);
@@ -174,6 +179,8 @@ void PrintJson(const PoolLookOptions& options, const Findings& findings) {
     json["items"] = findings.status->items;
     json["chunks"] = findings.status->chunks;
     json["free_chunks"] = findings.status->free_chunks;
+    json["under_replicated_chunks"] = findings.status->under_replicated_chunks;
+    json["lost_chunks"] = findings.status->lost_chunks;
     json["chunk_bytes"] = pool::kChunkBytes;
     json["live_bytes"] = findings.status->live_units * pool::kUnitBytes;
     json["clients"] = findings.status->clients;

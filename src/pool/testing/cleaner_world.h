@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "model/model_engine.h"
 #include "pool/cleaner.h"
+#include "pool/counted_fabric_test.h"
 #include "pool/testing/sim_pool.h"
 #include "pool/upkeep_agent.h"
 
@@ -21,6 +23,7 @@ class CleanerWorld : public testing::Test {
   static constexpr uint64_t kMs = 1'000'000;
   static constexpr PoolTimes kTimes = {
       .read_ns_max = 20 * kMs, .lease_ns = 200 * kMs, .silence_ns_max = 4'000 * kMs};
+  static constexpr uint32_t kChunks = 8;
   static constexpr size_t kTwentieth = 100'000;  // of a chunk: an item that is not long
 
   static std::unique_ptr<Engine> MakeTree() {
@@ -30,19 +33,23 @@ class CleanerWorld : public testing::Test {
     return ModelEngine::kInfo.make(options);
   }
 
-  void Begin(uint32_t chunks, Eviction eviction = Eviction::kNone) {
+  void Begin(Eviction eviction = Eviction::kNone) {
     agent_.reset();
     engine_.reset();
     keys_.clear();
-    pool_ = std::make_unique<SimPool>(
-        1, SimPoolOptions{
-               .chunks = chunks, .times = [](uint32_t) { return kTimes; }, .make_tree = &MakeTree});
-    engine_ = NewEngine();
+    agent_ends_ = false;
+    pool_ = std::make_unique<SimPool>(1, SimPoolOptions{.fabric = {.step_ns_max = 100'000},
+                                                        .chunks = kChunks,
+                                                        .times = [](uint32_t) { return kTimes; },
+                                                        .make_tree = &MakeTree});
+    engine_ = NewEngine(pool_->fabric());
     eviction_ = eviction;
     agent_ = NewAgent(pool_->fabric());
   }
-  std::unique_ptr<PoolEngine> NewEngine() {
-    return pool_->OpenEngine({.timeout_ms = 1'000}, [this] { return pool_->map(); });
+  std::unique_ptr<PoolEngine> NewEngine(rma::Fabric& fabric) {
+    return std::make_unique<PoolEngine>(
+        fabric, pool_->simulation().clock(), [this] { return pool_->map(); },
+        PoolEngineOptions{.timeout_ms = 1'000});
   }
   std::unique_ptr<UpkeepAgent> NewAgent(rma::Fabric& fabric) {
     auto agent = std::make_unique<UpkeepAgent>(fabric, pool_->simulation().clock(),
@@ -68,17 +75,52 @@ class CleanerWorld : public testing::Test {
     if (status.ok()) keys_.erase(key);
     return status;
   }
-  // So many items with this prefix.
-  void Fill(const std::string& prefix, int count, size_t bytes) {
-    for (int i = 0; i < count; ++i) ASSERT_TRUE(Put(prefix + std::to_string(100 + i), bytes).ok());
+  static std::string NthKey(const std::string& prefix, int n) {
+    return prefix + std::to_string(10'000 + n);
+  }
+  std::string Get(const std::string& key) {
+    batch_.Clear();
+    batch_.Get(key);
+    engine_->Execute(batch_);
+    return std::string(batch_.outcome(0).value);
+  }
+  // So many items with this prefix. False: not all of them.
+  bool Fill(const std::string& prefix, int count, size_t bytes) {
+    for (int i = 0; i < count; ++i) {
+      if (!Put(NthKey(prefix, i), bytes).ok()) return false;
+    }
+    return true;
+  }
+  // Six chunks of which a tenth is left, and some items more.
+  void FillWithGarbage() {
+    ASSERT_TRUE(Fill("a", 120, kTwentieth));
+    for (int i = 0; i < 120; ++i) {
+      if (i % 10 == 0) continue;
+      ASSERT_TRUE(Delete(NthKey("a", i)).ok());
+    }
+    ASSERT_TRUE(Fill("b", 20, kTwentieth));
+  }
+
+  void TurnOrPause(UpkeepAgent& agent) {
+    if (!agent.Turn()) pool_->Sleep(UpkeepThread::kPauseMs * kMs);
+  }
+  // The agent works whenever the simulation runs, until it is ended.
+  void AddAgentFiber() {
+    const auto body = [this] {
+      while (!agent_ends_) TurnOrPause(*agent_);
+    };
+    pool_->AddClient("agent", body, [] { return 0; });
+  }
+  void EndAgentFiber() {
+    agent_ends_ = true;
+    ASSERT_TRUE(pool_->Run(std::chrono::minutes(1)));
   }
 
   // So many turns of the agent, with a pause after each that has found nothing.
   void Clean(int turns) {
-    for (int i = 0; i < turns; ++i) {
-      if (!agent_->Turn()) pool_->Sleep(UpkeepThread::kPauseMs * kMs);
-    }
+    for (int i = 0; i < turns; ++i) TurnOrPause(*agent_);
   }
+  Slot SlotOfKey(const std::string& key) { return pool_->index_server(1)->state()->Find(key); }
   const Chunks& chunks() { return pool_->index_server(1)->state()->chunks(); }
   CleanerFigures Figures() {
     CleanerFigures figures;
@@ -101,7 +143,7 @@ class CleanerWorld : public testing::Test {
       engine_->Execute(batch_);
       ASSERT_EQ(batch_.outcome(0).verdict, Verdict::kDone) << key;
       ASSERT_TRUE(batch_.outcome(0).value == value) << key;
-      const Slot slot = pool_->index_server(1)->state()->Find(key);
+      const Slot slot = SlotOfKey(key);
       ++counted[slot.chunk()].first;
       counted[slot.chunk()].second += slot.units();
     }
@@ -114,6 +156,7 @@ class CleanerWorld : public testing::Test {
   std::unique_ptr<SimPool> pool_;
   std::unique_ptr<PoolEngine> engine_;
   std::unique_ptr<UpkeepAgent> agent_;
+  bool agent_ends_ = false;
   Eviction eviction_ = Eviction::kNone;
   Batch batch_;
   std::map<std::string, std::string> keys_;

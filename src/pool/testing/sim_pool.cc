@@ -92,7 +92,10 @@ void SimPool::LeaveOut(uint32_t id) {
 
 void SimPool::Tell(uint32_t id) {
   const auto at = servers_.find(id);
-  if (at != servers_.end()) at->second.index->SetMap(map_);
+  if (at == servers_.end()) return;
+  at->second.index->SetMap(map_);
+  const auto agent = agents_.find(id);
+  if (agent != agents_.end()) agent->second->SetMap(map_);
 }
 
 void SimPool::Kill(uint32_t id) {
@@ -100,6 +103,8 @@ void SimPool::Kill(uint32_t id) {
   SKEP_CHECK(at != servers_.end());
   simulation_.RemoveActor(at->second.actor);
   servers_.erase(at);
+  const auto agent = agents_.find(id);
+  if (agent != agents_.end()) agent->second->SetMap({});
 }
 
 IndexServer* SimPool::index_server(uint32_t id) {
@@ -122,6 +127,24 @@ void SimPool::AddClient(std::string_view name, std::function<void()> body,
   clients_.push_back(std::make_unique<Client>(
       Client{.fiber = std::make_unique<Fiber>(std::move(body)), .pause_ns = std::move(pause_ns)}));
   simulation_.AddActor(name, [this, client = clients_.back().get()] { return Step(*client); });
+}
+
+void SimPool::AddAgents(Eviction eviction, const std::function<uint64_t()>& pause_ns) {
+  for (const uint32_t id : {1u, 2u}) {
+    UpkeepAgent& agent = *agents_
+                              .emplace(id, std::make_unique<UpkeepAgent>(
+                                               fabric_, simulation_.clock(),
+                                               UpkeepOptions{.server = id, .eviction = eviction}))
+                              .first->second;
+    agent.SetMap(map_);
+    const auto body = [this, &agent] {
+      while (!agents_end_) {
+        if (!agent.Turn()) Sleep(options_.idle_ns);
+      }
+    };
+    AddClient("agent", body, pause_ns);
+    clients_.back()->is_agent = true;
+  }
 }
 
 bool SimPool::Step(Client& client) {
@@ -156,9 +179,12 @@ void SimPool::Sleep(uint64_t ns) {
 
 bool SimPool::Run(std::chrono::nanoseconds limit) {
   const auto are_over = [this] {
-    return std::ranges::all_of(clients_,
-                               [](const auto& client) { return client->fiber->is_over(); });
+    return std::ranges::all_of(clients_, [this](const auto& client) {
+      return client->fiber->is_over() || (client->is_agent && !agents_end_);
+    });
   };
+  if (simulation_.RunUntil(are_over, limit) != Simulation::End::kDone) return false;
+  agents_end_ = true;
   return simulation_.RunUntil(are_over, limit) == Simulation::End::kDone;
 }
 

@@ -20,6 +20,7 @@
 #include "pool/index_server.h"
 #include "pool/memory_server.h"
 #include "pool/pool_engine.h"
+#include "pool/upkeep_agent.h"
 #include "rma/testing/sim_endpoint.h"
 #include "rma/testing/sim_fabric.h"
 #include "sim/fiber.h"
@@ -78,6 +79,14 @@ class SimPool {
   void Sleep(uint64_t ns);
   // Of a client: returns when the condition holds.
   void Await(const std::function<bool()>& condition) { Wait(UINT64_MAX, condition); }
+  // Gives each index server an agent, on a fiber as a client; they end when all clients have. An
+  // agent gets its map with its server's, and goes on for a while when that is killed.
+  void AddAgents(Eviction eviction, const std::function<uint64_t()>& pause_ns);
+  // What the agent of this index server has done.
+  CleanerFigures AgentFigures(uint32_t id) const {
+    const auto at = agents_.find(id);
+    return at == agents_.end() ? CleanerFigures() : at->second->figures();
+  }
   // Runs until all clients have ended. False: they have not by then.
   bool Run(std::chrono::nanoseconds limit);
 
@@ -93,6 +102,7 @@ class SimPool {
   };
   struct Client {
     std::unique_ptr<Fiber> fiber;
+    bool is_agent = false;
     std::function<uint64_t()> pause_ns;
     uint64_t until_ns = 0;                            // it goes on then at the latest
     uint64_t not_before_ns = 0;                       // and no earlier
@@ -110,6 +120,8 @@ class SimPool {
   rma::SimFabric fabric_;
   PoolMap map_;
   std::map<uint32_t, Server> servers_;
+  std::map<uint32_t, std::unique_ptr<UpkeepAgent>> agents_;
+  bool agents_end_ = false;
   std::vector<std::unique_ptr<Client>> clients_;
   Client* running_ = nullptr;
 };
