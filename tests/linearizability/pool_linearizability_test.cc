@@ -9,14 +9,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
 #include "keyspace/keyspaces.h"
 #include "tests/coordinator/zookeeper_servers.h"
 #include "tests/linearizability/checker.h"
@@ -67,14 +70,18 @@ enum class PoolFault : uint8_t {
   kNone,
   kKillHash,
   kKillSorted,
-  kStopHash,       // until the other one has taken over
-  kStopSorted,     // the same
-  kHiccupHash,     // for less than a lease
-  kHiccupSorted,   // the same
-  kStopMemory,     // over shared memory nobody needs it to run
-  kKillZooKeeper,  // its leader
+  kStopHash,        // until the other one has taken over
+  kStopSorted,      // the same
+  kHiccupHash,      // for less than a lease
+  kHiccupSorted,    // the same
+  kHiccupMemory,    // over shared memory nobody needs it to run
+  kKillMemory,      // one of the two
+  kStopMemory,      // until the pool has given it up
+  kKillBothMemory,  // of three: the second one when the third one has copies of what the first had
+  kDrainMemory,     // one of three
+  kKillZooKeeper,   // its leader
 };
-constexpr int kFaults = 9;
+constexpr int kFaults = 13;
 
 struct PoolWorld {
   const char* name;
@@ -102,6 +109,18 @@ class PoolHistories : public testing::TestWithParam<PoolWorld> {
   std::string ZooKeeperAddresses() const;
   void Empty();
   void Inflict(PoolFault fault);
+  void AddMemory();
+  void StopMemory(ChildProcess& server);
+  void DrainMemory(ChildProcess& server);
+  void AwaitReplicas();
+  void AwaitStatus(const std::function<bool(const nlohmann::json&)>& is_so);
+  struct CommandResult {
+    int status = 0;
+    std::string output;
+  };
+  CommandResult RunCtl(const std::vector<std::string>& words) const;
+  static std::string NumberOf(const ChildProcess& server);
+  void MendMemory();
   void Mend();
   std::unique_ptr<KvClient> NewClient();
   uint64_t Below(uint64_t bound) { return rng_() % bound; }
@@ -110,7 +129,7 @@ class PoolHistories : public testing::TestWithParam<PoolWorld> {
   std::string folder_;
   int started_ = 0;
   std::unique_ptr<ZooKeeperServers> zookeeper_;
-  std::unique_ptr<ChildProcess> memory_;
+  std::vector<std::unique_ptr<ChildProcess>> memory_;
   std::vector<std::unique_ptr<ChildProcess>> index_;  // the hash server first
   std::unique_ptr<Store> store_;
 };
@@ -123,8 +142,7 @@ void PoolHistories::SetUp() {
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   folder_ = folder;
   zookeeper_ = std::make_unique<ZooKeeperServers>(GetParam().zookeepers);
-  memory_ = StartServer("memory", {"--bytes", "256mb"});
-  ASSERT_TRUE(memory_->WaitFor("registered")) << memory_->output();
+  for (int i = 0; i < 2; ++i) AddMemory();
   for (int i = 0; i < 2; ++i) index_.push_back(StartServer("index"));
   for (const auto& server : index_) {
     ASSERT_TRUE(server->WaitFor("epoch 1: ")) << server->output();
@@ -145,7 +163,7 @@ void PoolHistories::TearDown() {
     }
   }
   index_.clear();
-  memory_.reset();
+  memory_.clear();
   zookeeper_.reset();
   if (!folder_.empty()) std::filesystem::remove_all(folder_);
 }
@@ -221,8 +239,20 @@ void PoolHistories::Inflict(PoolFault fault) {
       return stop(hash, milliseconds(Below(400)));
     case PoolFault::kHiccupSorted:
       return stop(sorted, milliseconds(Below(400)));
+    case PoolFault::kHiccupMemory:
+      return stop(*memory_[Below(2)], milliseconds(Below(300)));
+    case PoolFault::kKillMemory:
+      EXPECT_TRUE(memory_[Below(2)]->Kill());
+      return;
     case PoolFault::kStopMemory:
-      return stop(*memory_, milliseconds(Below(300)));
+      return StopMemory(*memory_[Below(2)]);
+    case PoolFault::kKillBothMemory:
+      EXPECT_TRUE(memory_[0]->Kill());
+      AwaitReplicas();
+      EXPECT_TRUE(memory_[1]->Kill());
+      return;
+    case PoolFault::kDrainMemory:
+      return DrainMemory(*memory_[Below(2)]);
     case PoolFault::kKillZooKeeper:
       zookeeper_->Kill(zookeeper_->FindLeader());
       std::this_thread::sleep_for(milliseconds(Below(500)));
@@ -230,9 +260,86 @@ void PoolHistories::Inflict(PoolFault fault) {
   }
 }
 
+void PoolHistories::AddMemory() {
+  memory_.push_back(StartServer("memory", {"--bytes", "64mb"}));
+  EXPECT_TRUE(memory_.back()->WaitFor("registered")) << memory_.back()->output();
+}
+
+void PoolHistories::StopMemory(ChildProcess& server) {
+  const std::string number = NumberOf(server);
+  server.Signal(SIGSTOP);
+  AwaitStatus([&](const nlohmann::json& status) {
+    return std::ranges::any_of(status["servers"], [&](const nlohmann::json& at) {
+      return std::to_string(at["id"].get<uint32_t>()) == number && at["standing"] == "gone";
+    });
+  });
+  server.Signal(SIGCONT);
+}
+
+void PoolHistories::DrainMemory(ChildProcess& server) {
+  const CommandResult result = RunCtl({"drain", NumberOf(server)});
+  EXPECT_EQ(result.status, 0) << result.output;
+}
+
+PoolHistories::CommandResult PoolHistories::RunCtl(const std::vector<std::string>& words) const {
+  std::string command = SKEP_POOL;
+  for (const std::string& option :
+       {std::string("--zk"), ZooKeeperAddresses(), std::string("--name"), std::string("p"),
+        std::string("--fabric"), std::string(GetParam().fabric), std::string("ctl")}) {
+    command += " " + option;
+  }
+  for (const std::string& word : words) command += " " + word;
+  CommandResult result;
+  FILE* const pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  SKEP_CHECK(pipe != nullptr);
+  char buffer[4096];
+  while (const size_t got = fread(buffer, 1, sizeof buffer, pipe))
+    result.output.append(buffer, got);
+  result.status = pclose(pipe);
+  return result;
+}
+
+// Until every chunk with items lies on two servers.
+void PoolHistories::AwaitReplicas() {
+  AwaitStatus([](const nlohmann::json& status) {
+    const auto open = std::ranges::count_if(status["servers"], [](const nlohmann::json& at) {
+      return at.value("standing", "") == "open" && at["answers"];
+    });
+    return open >= 2 && status["under_replicated_chunks"] == 0;
+  });
+}
+
+void PoolHistories::AwaitStatus(const std::function<bool(const nlohmann::json&)>& is_so) {
+  for (;;) {
+    const CommandResult result = RunCtl({"status", "--json"});
+    const auto status = nlohmann::json::parse(result.output, nullptr, false);
+    if (result.status == 0 && !status.is_discarded() && is_so(status)) return;
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+}
+
+std::string PoolHistories::NumberOf(const ChildProcess& server) {
+  constexpr std::string_view kBefore = "memory server ";
+  const std::string& output = server.output();
+  const size_t begin = output.rfind(kBefore) + kBefore.size();
+  return output.substr(begin, output.find(' ', begin) - begin);
+}
+
+// Two memory servers that run, and are the pool's.
+void PoolHistories::MendMemory() {
+  // One that was drained has ended by itself.
+  for (const auto& server : memory_) {
+    if (server->is_running() && !server->ReadSome(0)) server->Kill();
+  }
+  std::erase_if(memory_, [](const auto& server) { return !server->is_running(); });
+  while (memory_.size() < 2) AddMemory();
+  AwaitReplicas();
+}
+
 // A server that was killed is replaced by another process, one that was stopped by itself: both as
 // newcomers, which are given the state.
 void PoolHistories::Mend() {
+  MendMemory();
   std::erase_if(index_, [](const auto& server) { return !server->is_running(); });
   while (index_.size() < 2) index_.push_back(StartServer("index"));
   const auto role = [](ChildProcess& server) {
@@ -258,6 +365,8 @@ void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
   shape.mix.batches = 0;
   shape.neighbours = Neighbours::kNone;
   shape.clients = 3;
+  // A process ends with the thread that has started it.
+  if (fault == PoolFault::kKillBothMemory || fault == PoolFault::kDrainMemory) AddMemory();
   const uint64_t calls_before = calls_;
   const uint64_t when = 5 + Below(80);
   const uint64_t seed = rng_();
