@@ -7,12 +7,12 @@ namespace skep::pool {
 
 uint32_t FreeSpace::ReserveOf(uint32_t chunks) {
   if (chunks < 4) return 0;
-  return chunks < 16 ? 1 : std::clamp(chunks / 64, 2u, 16u);
+  return chunks < 16 ? 1 : std::clamp(chunks / 128, 2u, 16u);
 }
 
 uint32_t FreeSpace::WantedOf(uint32_t chunks) {
   if (chunks == 0) return 0;
-  return ReserveOf(chunks) + std::max(1u, chunks / 32);
+  return ReserveOf(chunks) + std::max(1u, chunks / 64);
 }
 
 bool FreeSpace::MayLease(LeaseFor purpose, size_t entered) const {
@@ -22,8 +22,8 @@ bool FreeSpace::MayLease(LeaseFor purpose, size_t entered) const {
 
 ReplyCode FreeSpace::Refusal(LeaseFor purpose) const {
   if (!context_.state.chunks().empty().empty()) return ReplyCode::kCleaning;
-  const bool is_at_work = heard_ns_ != 0 && !found_nothing_ &&
-                          context_.now_ns() <= heard_ns_ + kCleanerLeases * context_.times.lease_ns;
+  const bool is_at_work =
+      !found_nothing_ && context_.now_ns() <= heard_ns_ + kCleanerLeases * context_.times.lease_ns;
   return is_at_work && purpose == LeaseFor::kWrites ? ReplyCode::kCleaning : ReplyCode::kPoolFull;
 }
 

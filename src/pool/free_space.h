@@ -38,7 +38,7 @@ class FreeSpace {
   // A cleaner that was heard of so many leases ago is taken to be at work.
   static constexpr uint64_t kCleanerLeases = 4;
 
-  explicit FreeSpace(IndexContext& context) : context_(context) {}
+  explicit FreeSpace(IndexContext& context) : context_(context), heard_ns_(context.now_ns()) {}
 
   // Whether one more chunk may be leased, while the leases of so many are entered and not applied.
   bool MayLease(LeaseFor purpose, size_t entered) const;
@@ -63,7 +63,7 @@ class FreeSpace {
   std::vector<Victim> Choose(const VictimsRequest& request) const;
 
   IndexContext& context_;
-  uint64_t heard_ns_ = 0;  // of a cleaner; 0: of none yet
+  uint64_t heard_ns_;  // of a cleaner; at first: when the role began, as one is about to begin
   bool found_nothing_ = false;
   CleanerFigures figures_;
 };

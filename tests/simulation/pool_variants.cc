@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -119,6 +120,35 @@ class NoDeduplication final : public rma::SimTamper {
   std::map<uint32_t, uint64_t> last_;  // by client
 };
 
+// Makes each move of a cleaner a plain put.
+class UnconditionalMoves final : public rma::SimTamper {
+ public:
+  explicit UnconditionalMoves(SimPool&) {}
+
+  void OnArrival(SimMessage& message) override {
+    const bool is_lease = IsRequest(message, MessageKind::kLease);
+    if (!is_lease && !IsRequest(message, MessageKind::kCommit)) return;
+    std::string_view fields = std::string_view(message.bytes).substr(1);
+    uint64_t epoch = 0;
+    uint32_t client = 0;
+    if (!TakeVarint(fields, &epoch) || !pool::TakeNumber(fields, &client)) return;
+    if (is_lease) {
+      if (fields.back() == static_cast<char>(pool::LeaseFor::kCleaning)) cleaners_.insert(client);
+      return;
+    }
+    if (!cleaners_.contains(client)) return;
+    std::string changed = message.bytes.substr(0, message.bytes.size() - fields.size());
+    for (pool::LogEntry entry; pool::DecodeEntry(fields, &entry);) {
+      entry.condition = pool::LogEntry::Condition::kNone;
+      pool::EncodeEntry(entry, changed);
+    }
+    message.bytes = std::move(changed);
+  }
+
+ private:
+  std::set<uint32_t> cleaners_;
+};
+
 template <typename Tamper>
 PoolVariant With(PoolPlan::Kind kind) {
   return {.kind = kind,
@@ -140,7 +170,8 @@ std::vector<NamedVariant> FaultyVariants() {
           {"CommitIndex", With<CommitIndex>(Kind::kScans)},
           {"AppliedAtStart", With<AppliedAtStart>(Kind::kScans)},
           {"NoReadLeases", NoReadLeases()},
-          {"NoDeduplication", With<NoDeduplication>(Kind::kLostReplies)}};
+          {"NoDeduplication", With<NoDeduplication>(Kind::kLostReplies)},
+          {"UnconditionalMoves", With<UnconditionalMoves>(Kind::kCleaned)}};
 }
 
 }  // namespace skep::simulation

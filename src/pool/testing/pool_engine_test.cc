@@ -155,6 +155,37 @@ TYPED_TEST(PoolEngineTest, WhatWasReplacedMakesRoom) {
   this->engine_.reset();
 }
 
+// A pool that is kept more than half full is overwritten several times: cleaners make the room, and
+// that of the other index server goes on when the hash server is lost. No write is refused.
+TYPED_TEST(PoolEngineTest, CleanersKeepRoomForOverwrites) {
+  constexpr uint64_t kKeys = 180;
+  TypeParam world;
+  LocalPoolOptions options = PoolOptionsOf(world);
+  options.times.read_ns_max = 20'000'000;
+  options.times.lease_ns = 500'000'000;
+  options.chunks = 16;  // of 20 items each
+  options.has_agents = true;
+  LocalPool pool(world.fabric, options);
+  this->engine_ = pool.OpenEngine(kPatientEngine);
+  SeededRandom random(1);
+  std::map<std::string, std::string> items;
+  for (int i = 0; i < 1200; ++i) {
+    if (i == 800) pool.KillIndexServer(1);
+    const std::string key = std::to_string(random.Below(kKeys));
+    std::string& value = items[key];
+    value = std::to_string(i) + std::string(100'000, 'v');
+    const Outcome outcome = this->Run({.op = Op::kPut, .key = key, .value = value});
+    ASSERT_EQ(outcome.verdict, Verdict::kDone) << i << ": " << outcome.status.ToString();
+  }
+  uint64_t moved = 0;
+  this->engine_->Describe(0, [&](std::string_view name, uint64_t figure) {
+    if (name == "pool_items_moved") moved = figure;
+  });
+  EXPECT_GT(moved, 0u) << "by the second one";
+  for (const auto& [key, value] : items) EXPECT_TRUE(this->Get(key) == value) << key;
+  this->engine_.reset();
+}
+
 TYPED_TEST(PoolEngineTest, GoesOnWithoutTheHashServer) {
   for (int i = 0; i < 100; ++i) this->Put("key" + std::to_string(i), "value");
   this->pool_.KillIndexServer(1);
