@@ -58,6 +58,10 @@ void Chunks::LoseFrames(const FrameRange& range) {
   }
 }
 
+uint32_t Chunks::CountOpen() const {
+  return static_cast<uint32_t>(std::ranges::count(servers_, ServerState::kOpen, &Server::state));
+}
+
 // Those of servers that get chunks.
 void Chunks::CountFree() {
   capacity_ = 0;

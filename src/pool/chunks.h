@@ -140,6 +140,8 @@ class Chunks {
   const Server* FindServer(uint32_t server) const;
   const Server& ServerOf(uint32_t frame) const { return servers_[ranges_.IndexOf(frame)]; }
   const std::vector<Chunk>& all() const { return chunks_; }
+  // Servers that get chunks.
+  uint32_t CountOpen() const;
   // Frames of open servers: all, and those that may be had.
   uint32_t capacity() const { return capacity_; }
   uint32_t free_count() const { return free_count_; }

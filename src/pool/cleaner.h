@@ -78,7 +78,7 @@ class Cleaner {
   static constexpr size_t kBatchBytes = 256 * 1024;
 
   // All outlive it; it adds to `figures`. `writer`, of the session, leases for LeaseFor::kCleaning.
-  Cleaner(ClientSession& session, ItemWriter& writer, Eviction eviction, CleanerFigures& figures)
+  Cleaner(ClientSession& session, ItemWriter& writer, Eviction eviction, UpkeepFigures& figures)
       : session_(session), eviction_(eviction), writer_(writer), figures_(figures) {}
 
   // One step: looks for a victim and reads it, or moves some of its items. Returns whether there is
@@ -116,7 +116,7 @@ class Cleaner {
   ClientSession& session_;
   const Eviction eviction_;
   ItemWriter& writer_;
-  CleanerFigures& figures_;
+  UpkeepFigures& figures_;
 
   // The pass over the victims.
   uint64_t from_rank_ = 0;

@@ -9,17 +9,19 @@ enum VictimsFlag : uint8_t { kByAge = 1, kFoundNothing = 2, kVictimsFlags = 3 };
 
 }  // namespace
 
-void AppendFigures(std::string& to, const CleanerFigures& figures) {
-  for (const uint64_t number : {figures.items_moved, figures.bytes_moved, figures.chunks_cleaned,
-                                figures.items_evicted, figures.chunks_evicted}) {
+void AppendFigures(std::string& to, const UpkeepFigures& figures) {
+  for (const uint64_t number :
+       {figures.items_moved, figures.bytes_moved, figures.chunks_cleaned, figures.items_evicted,
+        figures.chunks_evicted, figures.chunks_copied, figures.keys_removed}) {
     AppendVarint(to, number);
   }
 }
 
-bool TakeFigures(std::string_view& from, CleanerFigures* figures) {
+bool TakeFigures(std::string_view& from, UpkeepFigures* figures) {
   return TakeVarint(from, &figures->items_moved) && TakeVarint(from, &figures->bytes_moved) &&
          TakeVarint(from, &figures->chunks_cleaned) && TakeVarint(from, &figures->items_evicted) &&
-         TakeVarint(from, &figures->chunks_evicted);
+         TakeVarint(from, &figures->chunks_evicted) && TakeVarint(from, &figures->chunks_copied) &&
+         TakeVarint(from, &figures->keys_removed);
 }
 
 void EncodeVictimsRequest(const VictimsRequest& request, std::string& to) {

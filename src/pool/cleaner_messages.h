@@ -17,18 +17,20 @@ inline constexpr uint32_t kGarbageUnitsMin = kChunkUnits / 16;
 // Whether a chunk can be worth a look of which so many units, or more, are live.
 inline bool MayGainBy(uint64_t live_units) { return live_units + kGarbageUnitsMin <= kChunkUnits; }
 
-// What the cleaners of one process have done since its start.
-struct CleanerFigures {
+// What the upkeep agents of one process have done since its start.
+struct UpkeepFigures {
   uint64_t items_moved = 0;
   uint64_t bytes_moved = 0;
   uint64_t chunks_cleaned = 0;
   uint64_t items_evicted = 0;
   uint64_t chunks_evicted = 0;
+  uint64_t chunks_copied = 0;  // by the repairer
+  uint64_t keys_removed = 0;   // of lost items
 };
 
 // Numbers are varints.
-void AppendFigures(std::string& to, const CleanerFigures& figures);
-bool TakeFigures(std::string_view& from, CleanerFigures* figures);
+void AppendFigures(std::string& to, const UpkeepFigures& figures);
+bool TakeFigures(std::string_view& from, UpkeepFigures* figures);
 
 // Asks for chunks that are sealed and have items, in the order of their live units, only those that
 // may be worth a look, or all of them in the order in which they were sealed; from that rank on,
@@ -39,7 +41,7 @@ struct VictimsRequest {
   uint64_t from_rank = 0;
   uint32_t from_chunk = 0;
   bool found_nothing = false;  // the cleaner's last pass over all of them has gained nothing
-  CleanerFigures figures = {};
+  UpkeepFigures figures = {};
 };
 
 struct Victim {

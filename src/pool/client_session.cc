@@ -160,6 +160,8 @@ bool ClientSession::Run(const Round& round) {
   if (post_failed_) {
     ++statistics_.retries_lost;
     places_.Forget();
+  } else {
+    read_wait_ns_ = kReadWaitNs;
   }
   return !post_failed_;
 }
@@ -340,12 +342,13 @@ void ClientSession::GiveUpSlow(uint64_t begin_ns) {
   for (const Posted& posted : posted_) {
     const uint32_t server = posted.memory_server;
     if (server == 0 || posted.posts == 0 ||
-        waited_ns < (posted.reads ? kReadWaitNs : kWriteWaitNs) ||
+        waited_ns < (posted.reads ? read_wait_ns_ : kWriteWaitNs) ||
         std::ranges::find(suspects_, server) != suspects_.end()) {
       continue;
     }
     Suspect(server);
     endpoint_->Disconnect(posted.peer);
+    if (posted.reads) read_wait_ns_ = std::min(2 * read_wait_ns_, kReadWaitNsMax);
   }
 }
 

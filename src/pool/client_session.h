@@ -203,6 +203,7 @@ class ClientSession {
  private:
   static constexpr uint64_t kSuspicionNs = 500'000'000;
   static constexpr uint64_t kReadWaitNs = 50'000'000;
+  static constexpr uint64_t kReadWaitNsMax = 5'000'000'000;
   static constexpr uint64_t kWriteWaitNs = 500'000'000;
 
   // What the present round has posted to one peer.
@@ -252,6 +253,7 @@ class ClientSession {
   uint64_t places_version_ = 0;
   std::vector<uint32_t> suspects_;
   uint64_t suspected_until_ns_ = 0;  // all of them
+  uint64_t read_wait_ns_ = kReadWaitNs;
   uint64_t look_at_places_ns_ = 0;
   DigestKeys keys_;
   uint32_t client_ = 0;  // 0: none

@@ -9,10 +9,7 @@ bool IsOpen(const Chunks::Server& server) { return server.state == Chunks::Serve
 
 }  // namespace
 
-size_t CopyPlan::Wanted() const {
-  const auto open = static_cast<size_t>(std::ranges::count_if(chunks_.servers(), IsOpen));
-  return std::min(replicas_, open);
-}
+size_t CopyPlan::Wanted() const { return std::min<size_t>(replicas_, chunks_.CountOpen()); }
 
 size_t CopyPlan::OpenFrames(const Chunks::Chunk& chunk) const {
   return static_cast<size_t>(std::ranges::count_if(chunk.frames, [this](uint32_t frame) {

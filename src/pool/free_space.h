@@ -49,7 +49,7 @@ class FreeSpace {
   // Cost: a look at each chunk, a millisecond for a million of them.
   bool TellVictims(std::string_view fields, std::string* answer);
   // As a cleaner has told last; zeros: this server has heard of none.
-  const CleanerFigures& figures() const { return figures_; }
+  const UpkeepFigures& figures() const { return figures_; }
 
   // Of a pool of so many chunks: how many are the cleaner's, and how many are to be free.
   static uint32_t ReserveOf(uint32_t chunks);
@@ -65,7 +65,7 @@ class FreeSpace {
   IndexContext& context_;
   uint64_t heard_ns_;  // of a cleaner; at first: when the role began, as one is about to begin
   bool found_nothing_ = false;
-  CleanerFigures figures_;
+  UpkeepFigures figures_;
 };
 
 }  // namespace skep::pool

@@ -32,8 +32,10 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
     }
     avoid.insert(server);
   }
-  // No memory server has answered yet.
-  if (context_.state.chunks().ranges().all().empty()) {
+  // No memory server has answered yet, or not those that there are.
+  const Chunks& chunks = context_.state.chunks();
+  const bool is_early = chunks.CountOpen() < context_.replicas && memory_watch_.AwaitsNewcomer();
+  if (chunks.ranges().all().empty() || is_early) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
   Group& group = OpenGroup(count, 0);

@@ -11,9 +11,20 @@ namespace skep::pool {
 void MemoryWatch::Turn() {
   const Chunks& chunks = context_.state.chunks();
   for (const auto& [server, address] : context_.map.memory_servers) {
-    if (chunks.FindServer(server) == nullptr) Greet(server);
+    if (chunks.FindServer(server) != nullptr) continue;
+    Watched& watched = watched_[server];
+    if (watched.came_ns == 0) watched.came_ns = context_.now_ns();
+    Greet(server);
   }
   for (const Chunks::Server& server : chunks.servers()) Look(server);
+}
+
+bool MemoryWatch::AwaitsNewcomer() const {
+  return std::ranges::any_of(context_.map.live_memory_servers, [this](uint32_t server) {
+    const auto at = watched_.find(server);
+    return context_.state.chunks().FindServer(server) == nullptr && at != watched_.end() &&
+           context_.now_ns() < at->second.came_ns + context_.times.memory_gone_ns;
+  });
 }
 
 void MemoryWatch::Ask(uint32_t server, MessageKind kind,

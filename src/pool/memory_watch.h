@@ -35,6 +35,10 @@ class MemoryWatch {
 
   // Does what is due; linear in servers.
   void Turn();
+  // Whether a server whose session lasts is about to take part: chunks that are leased before would
+  // have a replica fewer. One that does not answer is waited for no longer than for one that is
+  // gone.
+  bool AwaitsNewcomer() const;
   // The entry was just applied.
   void HandleApplied(const LogEntry& entry);
 
@@ -46,6 +50,7 @@ class MemoryWatch {
     // server stood still counts for one step at most.
     uint64_t silent_ns = 0;
     uint64_t looked_ns = 0;  // when it was last looked at
+    uint64_t came_ns = 0;    // when its node was first seen, if it takes no part yet
     uint64_t ask_ns = 0;     // it is not asked again before
     bool is_asked = false;   // a question is under way
   };

@@ -15,8 +15,7 @@ double FreeShare(const Chunks::Server& server) {
 
 Placement::Choice Placement::Choose(size_t replicas, const std::set<uint32_t>& avoid,
                                     const std::set<uint32_t>& taken) {
-  const auto open = static_cast<size_t>(std::ranges::count_if(chunks_.servers(), IsOpen));
-  const size_t wanted = std::min(replicas, open);
+  const size_t wanted = std::min<size_t>(replicas, chunks_.CountOpen());
   Choice choice;
   std::set<uint32_t> chosen;
   const auto may = [&](const Chunks::Server& server) {

@@ -75,7 +75,7 @@ bool Repairer::CopyOne() {
   if (!AskForCopy(&copy)) return false;
   const bool is_copied =
       CopyBytes(copy) && Tell(MessageKind::kAdopt, {copy.chunk, copy.gen, copy.to});
-  if (is_copied) ++statistics_.chunks_copied;
+  if (is_copied) ++figures_.chunks_copied;
   // Of a chunk that was not adopted, or whose answer was lost.
   if (session_.client() != 0) Tell(MessageKind::kSeal, {copy.to});
   return is_copied;
@@ -106,7 +106,7 @@ bool Repairer::RemoveSomeLost() {
     writer_.Run(some);
     for (const Write& write : some) {
       if (!write.status.ok()) return false;
-      if (write.verdict.kind == CommitVerdict::Kind::kDone) ++statistics_.keys_removed;
+      if (write.verdict.kind == CommitVerdict::Kind::kDone) ++figures_.keys_removed;
     }
   }
   if (next_key_.empty()) removed_version_ = version;

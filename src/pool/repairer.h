@@ -19,26 +19,21 @@
 #include <memory>
 #include <string>
 
+#include "pool/cleaner_messages.h"
 #include "pool/client_session.h"
 #include "pool/item_writer.h"
 
 namespace skep::pool {
 
-struct RepairStatistics {
-  uint64_t chunks_copied = 0;
-  uint64_t keys_removed = 0;  // of lost items
-};
-
 class Repairer {
  public:
-  // Both outlive it.
-  Repairer(ClientSession& session, ItemWriter& writer) : session_(session), writer_(writer) {}
+  // All outlive it; it adds to `figures`.
+  Repairer(ClientSession& session, ItemWriter& writer, UpkeepFigures& figures)
+      : session_(session), writer_(writer), figures_(figures) {}
 
   // Copies one chunk, or removes some thousand keys, until the session's deadline. False: there is
   // nothing to do now, or the pool does not answer.
   bool Step();
-
-  const RepairStatistics& statistics() const { return statistics_; }
 
  private:
   // A copy that the hash server wants.
@@ -61,7 +56,7 @@ class Repairer {
   std::unique_ptr<std::byte[]> bytes_;
   std::string next_key_;          // where to look for lost items
   uint64_t removed_version_ = 0;  // of the memory servers whose losses were removed
-  RepairStatistics statistics_;
+  UpkeepFigures& figures_;
 };
 
 }  // namespace skep::pool

@@ -41,16 +41,16 @@ class UpkeepAgent {
   // comes after a pause.
   bool Turn();
   // Of all its work. Not while a turn is under way.
-  const CleanerFigures& figures() const { return figures_; }
+  const UpkeepFigures& figures() const { return figures_; }
 
  private:
   // What it has while it works.
   struct Work {
-    Work(std::unique_ptr<ClientSession> the_session, Eviction eviction, CleanerFigures& figures)
+    Work(std::unique_ptr<ClientSession> the_session, Eviction eviction, UpkeepFigures& figures)
         : session(std::move(the_session)),
           writer(*session, LeaseFor::kCleaning),
           cleaner(*session, writer, eviction, figures),
-          repairer(*session, writer) {}
+          repairer(*session, writer, figures) {}
     const std::unique_ptr<ClientSession> session;
     ItemWriter writer;
     Cleaner cleaner;
@@ -65,7 +65,7 @@ class UpkeepAgent {
   const UpkeepOptions options_;
   mutable Mutex mutex_;
   PoolMap map_ SKEP_GUARDED_BY(mutex_);
-  CleanerFigures figures_;
+  UpkeepFigures figures_;
   std::unique_ptr<Work> work_;
 };
 

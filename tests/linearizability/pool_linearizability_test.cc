@@ -299,13 +299,18 @@ PoolHistories::CommandResult PoolHistories::RunCtl(const std::vector<std::string
   return result;
 }
 
-// Until every chunk with items lies on two servers.
+// Until the pool knows which servers are gone, and every chunk with items lies on two others.
 void PoolHistories::AwaitReplicas() {
   AwaitStatus([](const nlohmann::json& status) {
-    const auto open = std::ranges::count_if(status["servers"], [](const nlohmann::json& at) {
-      return at.value("standing", "") == "open" && at["answers"];
-    });
-    return open >= 2 && status["under_replicated_chunks"] == 0;
+    const auto is_taken_for = [](std::string_view standing, bool answers) {
+      return [=](const nlohmann::json& at) {
+        return at.value("standing", "") == standing && at["answers"] == answers;
+      };
+    };
+    const auto& servers = status["servers"];
+    return std::ranges::none_of(servers, is_taken_for("open", false)) &&
+           std::ranges::count_if(servers, is_taken_for("open", true)) >= 2 &&
+           status["under_replicated_chunks"] == 0;
   });
 }
 

@@ -42,6 +42,7 @@ pool::SimPoolOptions OptionsOf(const PoolPlan& plan, const PoolVariant& variant)
                     .late_ns_max = 4 * plan.times.silence_ns_max,
                     .cut_one_in = plan.cut_one_in};
   options.chunks = plan.chunks;
+  options.memory_servers = plan.memory_servers;
   options.stall_one_in = plan.stall_one_in;
   options.stall_ns_max = 60 * plan.step_ns;
   options.make_tree = &MakeTree;
@@ -102,6 +103,10 @@ class Run {
                      .ticks = 0};
     Workload workload(number, random_.Next(), mix, time_,
                       [&](const auto& operation) { return client.Supports(operation); });
+    // What is written while there is one memory server dies with it.
+    pool_.Await([this] {
+      return pool_.index_server(1)->state()->chunks().servers().size() == plan_.memory_servers;
+    });
     const std::string key(1, NthKey(number % plan_.keys));
     const std::string value = "100" + std::to_string(number);
     Record(client, {.steps = {{.action = Action::kPut, .key = key, .value = value}}});
@@ -160,6 +165,41 @@ class Run {
     PlanCuts();
     PlanFate();
     PlanPauses();
+    if (plan_.memory_losses > 0) After(random_.Below(plan_.span_ns / 2), [this] { LoseMemory(1); });
+  }
+
+  // The n-th memory server dies; the index servers learn of it in a while.
+  void LoseMemory(uint32_t n) {
+    constexpr uint64_t kLookNs = 1'000'000;
+    const uint32_t server = 100 + n;
+    ++tally_.memory_losses;
+    pool_.Kill(server);
+    pool_.EndSession(server);
+    for (const uint32_t id : {1u, 2u}) {
+      After(random_.Below(1 + plan_.learn_ns_max), [this, id] { pool_.Tell(id); });
+    }
+    if (n < plan_.memory_losses) {
+      After(kLookNs, [this, n, kLookNs] { LoseNextMemory(n, kLookNs); });
+    }
+  }
+
+  // When every chunk has two replicas again.
+  void LoseNextMemory(uint32_t n, uint64_t look_ns) {
+    if (ready_ == 2 * kClients) return;
+    if (!IsMadeUpFor(100 + n)) {
+      return After(look_ns, [this, n, look_ns] { LoseNextMemory(n, look_ns); });
+    }
+    LoseMemory(n + 1);
+  }
+  bool IsMadeUpFor(uint32_t server) {
+    pool::IndexServer* const hash = pool_.index_server(pool_.map().hash_server);
+    if (hash == nullptr || hash->state() == nullptr) return false;
+    const pool::Chunks& chunks = hash->state()->chunks();
+    const pool::Chunks::Server* const lost = chunks.FindServer(server);
+    if (lost == nullptr || lost->is_there()) return false;
+    return std::ranges::all_of(chunks.all(), [](const pool::Chunks::Chunk& chunk) {
+      return chunk.state == pool::Chunks::State::kFree || chunk.frames[1] != pool::kNoFrame;
+    });
   }
 
   // By how much a client's Poll returns late.
@@ -224,7 +264,8 @@ class Run {
 
   void CountMoves() {
     for (const uint32_t id : {1u, 2u}) {
-      const pool::CleanerFigures figures = pool_.AgentFigures(id);
+      const pool::UpkeepFigures figures = pool_.AgentFigures(id);
+      tally_.chunks_copied += figures.chunks_copied;
       tally_.items_moved += figures.items_moved;
       tally_.chunks_cleaned += figures.chunks_cleaned;
     }

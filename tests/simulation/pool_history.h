@@ -25,6 +25,8 @@ struct PoolTally {
   uint64_t kills = 0;
   uint64_t deposed = 0;
   uint64_t long_pauses = 0;
+  uint64_t memory_losses = 0;  // memory servers that died
+  uint64_t chunks_copied = 0;
   uint64_t items_moved = 0;  // by cleaners
   uint64_t chunks_cleaned = 0;
   pool::ClientStatistics clients;

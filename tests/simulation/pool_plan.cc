@@ -14,7 +14,8 @@ PoolPlan::PoolPlan(Kind kind, Random& random) {
   step_ns = kSteps[random.Below(3)];
   times = {.read_ns_max = (5 + random.Below(45)) * kMs,
            .lease_ns = (40 + random.Below(160)) * kMs,
-           .silence_ns_max = (200 + random.Below(800)) * kMs};
+           .silence_ns_max = (200 + random.Below(800)) * kMs,
+           .memory_gone_ns = (20 + random.Below(200)) * kMs};
   slow_one_in = uint64_t{4} << random.Below(5);
   stall_one_in = uint64_t{2} << random.Below(5);
   if (random.Chance(1, 2)) think_ns_max = random.Chance(1, 2) ? 20 * step_ns : 100 * kMs;
@@ -32,6 +33,8 @@ PoolPlan::PoolPlan(Kind kind, Random& random) {
   pauses_servers = random.Chance(1, 3);
   has_agents = random.Chance(1, 2);
   if (random.Chance(1, 2)) free_chunks_min = chunks;
+  memory_servers = 1 + static_cast<uint32_t>(random.Below(3));
+  if (memory_servers > 1) memory_losses = static_cast<uint32_t>(random.Below(2));
   Emphasize(kind);
 }
 
@@ -57,6 +60,18 @@ void PoolPlan::Emphasize(Kind kind) {
     case Kind::kLostReplies:
       cut_one_in = 40;
       break;
+    case Kind::kMemoryLoss:
+      memory_servers = 3;
+      memory_losses = 2;
+      has_agents = true;
+      step_ns = std::min<uint64_t>(step_ns, 50'000);
+      think_ns_max = 100 * kMs;
+      span_ns = kOperations * think_ns_max / 2;
+      // The second death comes in the middle of the operations only if all goes well.
+      pause_one_in = 0;
+      pauses_servers = false;
+      fate = Fate::kNone;
+      break;
     case Kind::kUsedAgain:
     case Kind::kCleaned:
       step_ns = std::min<uint64_t>(step_ns, 50'000);
@@ -66,6 +81,8 @@ void PoolPlan::Emphasize(Kind kind) {
       think_ns_max = times.lease_ns / 8;
       span_ns = kOperations * think_ns_max / 2;
       keys = 2;
+      memory_servers = 1;
+      memory_losses = 0;
       has_agents = kind == Kind::kCleaned;
       chunks = has_agents ? 6 : 4;
       free_chunks_min = chunks;

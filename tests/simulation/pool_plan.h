@@ -25,6 +25,7 @@ struct PoolPlan {
     kLostReplies,  // cuts of connections
     kUsedAgain,    // few chunks, clients that are forgotten, one that pauses in its reads
     kCleaned,      // the same, and cleaners that always work
+    kMemoryLoss,  // two of three memory servers die, the second one when all has two replicas again
   };
 
   PoolPlan(Kind kind, Random& random);
@@ -36,6 +37,8 @@ struct PoolPlan {
   uint64_t think_ns_max = 0;  // between a client's operations
   uint64_t span_ns = 0;       // how long all operations take, about: faults are within it
   uint32_t chunks = 5;
+  uint32_t memory_servers = 1;
+  uint32_t memory_losses = 0;    // so many die, if there were copies of what the last one had
   bool has_agents = false;       // of the index servers
   uint32_t free_chunks_min = 0;  // that the pool wants: cleaners work if there are fewer
   uint32_t keys = 0;

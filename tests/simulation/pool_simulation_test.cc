@@ -77,6 +77,18 @@ TEST(PoolSimulation, WhileChunksAreCleaned) {
   EXPECT_GT(tally.clients.retries_contended, 0u);
 }
 
+// Goal: the death of a memory server loses nothing, nor does that of the next one, once there are
+// copies of what the first one had.
+TEST(PoolSimulation, MemoryServersDie) {
+  PoolTally tally;
+  constexpr uint64_t kSeeds = 200;
+  const SeedRange seeds = Seeds(kSeeds);
+  ExpectLinearizable(PoolPlan::Kind::kMemoryLoss, seeds, tally);
+  if (seeds.size() < kSeeds) return;
+  EXPECT_GT(tally.memory_losses, kSeeds * 5 / 4) << "the second one has died in a quarter of them";
+  EXPECT_GT(tally.chunks_copied, kSeeds / 4);
+}
+
 // Goal: a seed is a history, to the byte.
 TEST(PoolSimulation, EqualSeedsAreEqualRuns) {
   PoolTally tally;

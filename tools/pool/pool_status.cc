@@ -154,11 +154,14 @@ void PrintTable(const PoolLookOptions& options, const Findings& findings) {
                s.under_replicated_chunks);
   }
   if (s.lost_chunks > 0) fmt::print("{} chunks are lost with their servers\n", s.lost_chunks);
-  const pool::CleanerFigures& c = s.cleaner;
+  const pool::UpkeepFigures& c = s.cleaner;
   fmt::print("cleaned: {} chunks, of which {} items were moved, {} MiB\n", c.chunks_cleaned,
              c.items_moved, c.bytes_moved >> 20);
-  if (c.chunks_evicted == 0) return;
-  fmt::print("evicted: {} chunks with {} items\n", c.chunks_evicted, c.items_evicted);
+  if (c.chunks_evicted > 0) {
+    fmt::print("evicted: {} chunks with {} items\n", c.chunks_evicted, c.items_evicted);
+  }
+  if (c.chunks_copied > 0) fmt::print("copied: {} chunks\n", c.chunks_copied);
+  if (c.keys_removed > 0) fmt::print("removed: {} keys whose items were lost\n", c.keys_removed);
 }
 
 void PrintJson(const PoolLookOptions& options, const Findings& findings) {
@@ -184,12 +187,14 @@ void PrintJson(const PoolLookOptions& options, const Findings& findings) {
     json["chunk_bytes"] = pool::kChunkBytes;
     json["live_bytes"] = findings.status->live_units * pool::kUnitBytes;
     json["clients"] = findings.status->clients;
-    const pool::CleanerFigures& c = findings.status->cleaner;
+    const pool::UpkeepFigures& c = findings.status->cleaner;
     json["items_moved"] = c.items_moved;
     json["bytes_moved"] = c.bytes_moved;
     json["chunks_cleaned"] = c.chunks_cleaned;
     json["items_evicted"] = c.items_evicted;
     json["chunks_evicted"] = c.chunks_evicted;
+    json["chunks_copied"] = c.chunks_copied;
+    json["keys_removed"] = c.keys_removed;
   }
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }

@@ -176,7 +176,7 @@ TEST_F(CleanerTest, TheOldestItemsAreEvicted) {
   constexpr int kItems = 20 * 3 * kChunks;
   for (int i = 0; i < kItems; ++i) EXPECT_TRUE(Put(NthKey("a", i), kTwentieth).ok()) << i;
   EndAgentFiber();
-  const CleanerFigures figures = Figures();
+  const UpkeepFigures figures = Figures();
   EXPECT_GT(figures.chunks_evicted, kChunks);
   // They are there from the first one on that was not evicted.
   for (auto& [key, value] : std::map(keys_)) {

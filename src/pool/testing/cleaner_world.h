@@ -122,8 +122,8 @@ class CleanerWorld : public testing::Test {
   }
   Slot SlotOfKey(const std::string& key) { return pool_->index_server(1)->state()->Find(key); }
   const Chunks& chunks() { return pool_->index_server(1)->state()->chunks(); }
-  CleanerFigures Figures() {
-    CleanerFigures figures;
+  UpkeepFigures Figures() {
+    UpkeepFigures figures;
     engine_->Describe(0, [&](std::string_view name, uint64_t value) {
       if (name == "pool_items_moved") figures.items_moved = value;
       if (name == "pool_bytes_moved") figures.bytes_moved = value;

@@ -28,7 +28,7 @@ class TestRepairer {
   TestRepairer(rma::Fabric& fabric, LocalPool& pool)
       : session_(fabric.Open({}).value(), SystemClock(), [&pool] { return pool.map(); }),
         writer_(session_),
-        repairer_(session_, writer_) {}
+        repairer_(session_, writer_, figures_) {}
 
   // Until there is nothing to do.
   void Run() {
@@ -36,7 +36,7 @@ class TestRepairer {
       session_.set_deadline_ns(session_.now_ns() + 10'000'000'000);
     } while (repairer_.Step());
   }
-  const RepairStatistics& statistics() const { return repairer_.statistics(); }
+  const UpkeepFigures& figures() const { return figures_; }
   bool Drain(uint32_t server) {
     session_.set_deadline_ns(session_.now_ns() + 10'000'000'000);
     std::string request(1, static_cast<char>(MessageKind::kDrain));
@@ -46,6 +46,7 @@ class TestRepairer {
   }
 
  private:
+  UpkeepFigures figures_;
   ClientSession session_;
   ItemWriter writer_;
   Repairer repairer_;
@@ -164,12 +165,12 @@ TYPED_TEST(ReplicasTest, CopiesMakeUpForADeath) {
   this->pool_->KillMemoryServer(kFirst);
   this->AwaitState(kFirst, Chunks::ServerState::kGone);
   this->repairer_->Run();
-  EXPECT_EQ(this->repairer_->statistics().chunks_copied, 0u) << "there is nowhere to copy to";
+  EXPECT_EQ(this->repairer_->figures().chunks_copied, 0u) << "there is nowhere to copy to";
   this->pool_->AddMemoryServer(kThird);
   this->AwaitServers(3);
   this->AwaitSealed();
   this->repairer_->Run();
-  EXPECT_GT(this->repairer_->statistics().chunks_copied, 0u);
+  EXPECT_GT(this->repairer_->figures().chunks_copied, 0u);
   EXPECT_TRUE(this->AllHave(2));
   this->pool_->KillMemoryServer(kSecond);
   this->ExpectAll();
@@ -241,7 +242,7 @@ TYPED_TEST(ReplicasTest, LostItemsAreErrorsAndCanBeReplaced) {
   const Outcome count = this->Run({.op = Op::kCount, .flags = Request::kNoUpperBound});
   EXPECT_EQ(count.integer, kKeys) << "the keys are there";
   this->repairer_->Run();
-  EXPECT_EQ(this->repairer_->statistics().keys_removed, 0u);
+  EXPECT_EQ(this->repairer_->figures().keys_removed, 0u);
   this->PutAll();
   this->ExpectAll();
 }
@@ -252,7 +253,7 @@ TYPED_TEST(ReplicasTest, KeysOfLostItemsAreRemovedWhereThatIsWanted) {
   this->pool_->KillMemoryServer(kFirst);
   this->AwaitState(kFirst, Chunks::ServerState::kGone);
   this->repairer_->Run();
-  const auto removed = static_cast<int>(this->repairer_->statistics().keys_removed);
+  const auto removed = static_cast<int>(this->repairer_->figures().keys_removed);
   EXPECT_GT(removed, 0);
   int absent = 0;
   for (int i = 0; i < kKeys; ++i) {

@@ -64,8 +64,10 @@ class SimPool {
   // Gives an index server, if it still exists, the map.
   void Tell(uint32_t id);
 
-  // Ends an index server, as its crash would.
+  // Ends a server, as its crash would.
   void Kill(uint32_t id);
+  // The session of a memory server has ended. Who is told, and when, is the caller's business.
+  void EndSession(uint32_t memory_server) { map_.live_memory_servers.erase(memory_server); }
   // The server makes no turn before this instant.
   void Pause(uint32_t server, uint64_t until_ns);
 
@@ -83,9 +85,9 @@ class SimPool {
   // agent gets its map with its server's, and goes on for a while when that is killed.
   void AddAgents(Eviction eviction, const std::function<uint64_t()>& pause_ns);
   // What the agent of this index server has done.
-  CleanerFigures AgentFigures(uint32_t id) const {
+  UpkeepFigures AgentFigures(uint32_t id) const {
     const auto at = agents_.find(id);
-    return at == agents_.end() ? CleanerFigures() : at->second->figures();
+    return at == agents_.end() ? UpkeepFigures() : at->second->figures();
   }
   // Runs until all clients have ended. False: they have not by then.
   bool Run(std::chrono::nanoseconds limit);
