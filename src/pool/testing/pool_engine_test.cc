@@ -162,7 +162,6 @@ TYPED_TEST(PoolEngineTest, CleanersKeepRoomForOverwrites) {
   TypeParam world;
   LocalPoolOptions options = PoolOptionsOf(world);
   options.times.read_ns_max = 20'000'000;
-  options.times.lease_ns = 500'000'000;
   options.chunks = 16;  // of 20 items each
   options.has_agents = true;
   LocalPool pool(world.fabric, options);
