@@ -36,6 +36,47 @@ void AddServer(CLI::App& app, PoolServerOptions& options) {
       ->capture_default_str();
 }
 
+CLI::App* AddMemory(CLI::App& app, PoolServerOptions& server, uint64_t& bytes) {
+  CLI::App* const memory = app.add_subcommand("memory", "a server that keeps items");
+  AddServer(*memory, server);
+  memory->add_option("--bytes", bytes, "of its memory, taken as it is used: 8gb, 512mb")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("1gb");
+  return memory;
+}
+
+struct IndexChoices {
+  uint32_t replicas = 2;
+  std::string on_loss = "error";
+  std::string evict = "none";
+
+  PoolUpkeepOptions upkeep() const {
+    return {.replicas = replicas, .removes_lost = on_loss == "miss", .evicts = evict == "oldest"};
+  }
+};
+
+CLI::App* AddIndex(CLI::App& app, PoolServerOptions& server, IndexChoices& choices) {
+  CLI::App* const index =
+      app.add_subcommand("index", "one of the two index servers, or a spare one");
+  AddServer(*index, server);
+  index
+      ->add_option("--replicas", choices.replicas,
+                   "memory servers that have an item, where there are as many")
+      ->check(CLI::Range(1u, 2u))
+      ->capture_default_str();
+  index
+      ->add_option("--on-loss", choices.on_loss,
+                   "of keys whose items died with all their servers: error, or miss: they go")
+      ->check(CLI::IsMember({"error", "miss"}))
+      ->capture_default_str();
+  index
+      ->add_option("--evict", choices.evict,
+                   "what goes when the pool is full: none (writes are refused), oldest")
+      ->check(CLI::IsMember({"none", "oldest"}))
+      ->capture_default_str();
+  return index;
+}
+
 void AddLook(CLI::App& app, PoolLookOptions& options) {
   app.add_flag("--json", options.as_json, "for programs");
   app.add_option("--timeout", options.pool.timeout_ms, "milliseconds to wait for an answer")
@@ -72,34 +113,10 @@ int main(int argc, char** argv) {
   // Each command has options of its own: a file may have tables for several.
   PoolServerOptions memory_server;
   uint64_t bytes = uint64_t{1} << 30;
-  CLI::App* const memory = app.add_subcommand("memory", "a server that keeps items");
-  AddServer(*memory, memory_server);
-  memory->add_option("--bytes", bytes, "of its memory, taken as it is used: 8gb, 512mb")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("1gb");
+  CLI::App* const memory = AddMemory(app, memory_server, bytes);
   PoolServerOptions index_server;
-  CLI::App* const index =
-      app.add_subcommand("index", "one of the two index servers, or a spare one");
-  AddServer(*index, index_server);
-  PoolUpkeepOptions upkeep;
-  std::string on_loss = "error";
-  std::string evict = "none";
-  index
-      ->add_option("--replicas", upkeep.replicas,
-                   "memory servers that have an item, where there are as many")
-      ->check(CLI::Range(1u, 2u))
-      ->capture_default_str();
-  index
-      ->add_option("--on-loss", on_loss,
-                   "of keys whose items died with all their servers: error, or miss: they go")
-      ->check(CLI::IsMember({"error", "miss"}))
-      ->capture_default_str();
-  index
-      ->add_option("--evict", evict,
-                   "what goes when the pool is full: none (writes are refused), oldest")
-      ->check(CLI::IsMember({"none", "oldest"}))
-      ->capture_default_str();
-
+  IndexChoices choices;
+  CLI::App* const index = AddIndex(app, index_server, choices);
   CLI::App* const ctl = app.add_subcommand("ctl", "looks at a pool")->require_subcommand(1);
   PoolLookOptions status_look;
   CLI::App* const status = ctl->add_subcommand("status", "who is there, and what the pool holds");
@@ -127,9 +144,7 @@ int main(int argc, char** argv) {
     own->timeout_ms = timeout_ms;
   }
   if (memory->parsed()) return RunMemoryServer(memory_server, bytes);
-  upkeep.removes_lost = on_loss == "miss";
-  upkeep.evicts = evict == "oldest";
-  if (index->parsed()) return RunIndexServer(index_server, upkeep);
+  if (index->parsed()) return RunIndexServer(index_server, choices.upkeep());
   if (drain->parsed()) return DrainMemoryServer(drain_look, drained);
   return status->parsed() ? PrintPoolStatus(status_look) : VerifyPool(verify_look);
 }

@@ -114,6 +114,19 @@ TEST_F(ChunksTest, ADrainedServerLeavesWhenNoChunkHasItsFrames) {
   EXPECT_EQ(FramesOf(0), (ChunkFrames{8, 4}));
 }
 
+TEST_F(ChunksTest, AFrameThatIsTheOnlyOneIsKept) {
+  MakeSealed(0, {0, 4});
+  MakeSealed(1, {1, kNoFrame});
+  ASSERT_TRUE(chunks_.Lease(2, kClient, {2, 5}));
+  chunks_.Drain(1);
+  EXPECT_TRUE(chunks_.Shed(0));
+  EXPECT_EQ(FramesOf(0), (ChunkFrames{4, kNoFrame}));
+  EXPECT_FALSE(chunks_.Shed(1)) << "it is the only one";
+  EXPECT_EQ(FramesOf(1), (ChunkFrames{1, kNoFrame}));
+  EXPECT_FALSE(chunks_.Shed(2)) << "it is still written to";
+  EXPECT_EQ(chunks_.FindServer(1)->free, 2u);
+}
+
 TEST_F(ChunksTest, ADrainedServerThatStillHadFramesIsGone) {
   MakeSealed(0, {0, 4});
   chunks_.Drain(1);

@@ -46,8 +46,8 @@ class CopyPlan {
   // The lease of the chunk has ended, with the adoption or without.
   void End(uint32_t to) { copies_.erase(to); }
 
-  // Chunks with items that lie on fewer open servers than there are to be, and on some. Cost: linear
-  // in chunks.
+  // Chunks with items that lie on fewer open servers than there are to be, and on some. Cost:
+  // linear in chunks.
   uint64_t CountUnderReplicated() const;
 
   // A chunk with a frame that it can give back. Looks at some chunks.

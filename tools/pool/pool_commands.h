@@ -39,9 +39,9 @@ struct PoolLookOptions {
 // Prints who is there and what the pool holds. 1: ZooKeeper does not answer, or the pool cannot
 // serve.
 int PrintPoolStatus(const PoolLookOptions& options);
-// Has the pool copy what memory server `id` has to others, and go on without it; waits until that is
-// so. 1: there is no such server or no other one, or the time-out has passed, or the pool does not
-// serve.
+// Has the pool copy what memory server `id` has to others, and go on without it; waits until that
+// is so. 1: there is no such server or no other one, or the time-out has passed, or the pool does
+// not serve.
 int DrainMemoryServer(const PoolLookOptions& options, uint32_t id);
 // Compares the two indexes and the items, key by key, while others read and write. 1: something is
 // wrong, or could not be looked at.
