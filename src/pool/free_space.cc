@@ -22,8 +22,10 @@ bool FreeSpace::MayLease(LeaseFor purpose, size_t entered) const {
 
 ReplyCode FreeSpace::Refusal(LeaseFor purpose) const {
   if (!context_.state.chunks().empty().empty()) return ReplyCode::kCleaning;
+  const bool has_hope =
+      !found_nothing_ || context_.state.chunks().live_units() < found_nothing_units_;
   const bool is_at_work =
-      !found_nothing_ && context_.now_ns() <= heard_ns_ + kCleanerLeases * context_.times.lease_ns;
+      has_hope && context_.now_ns() <= heard_ns_ + kCleanerLeases * context_.times.lease_ns;
   return is_at_work && purpose == LeaseFor::kWrites ? ReplyCode::kCleaning : ReplyCode::kPoolFull;
 }
 
@@ -65,6 +67,7 @@ bool FreeSpace::TellVictims(std::string_view fields, std::string* answer) {
   if (!DecodeVictimsRequest(fields, &request)) return false;
   heard_ns_ = context_.now_ns();
   found_nothing_ = request.found_nothing;
+  found_nothing_units_ = context_.state.chunks().live_units();
   figures_ = request.figures;
   const uint32_t missing = Missing();
   EncodeVictims(

@@ -65,6 +65,7 @@ class FreeSpace {
   IndexContext& context_;
   uint64_t heard_ns_;  // of a cleaner; at first: when the role began, as one is about to begin
   bool found_nothing_ = false;
+  uint64_t found_nothing_units_ = 0;  // so many were live then: if fewer are, there may be garbage
   UpkeepFigures figures_;
 };
 

@@ -303,6 +303,40 @@ class PoolTest(unittest.TestCase):
                     self.assertEqual(client.call("SET", f"k{i:03}", b"y"), "OK")
                 self.assertEqual(client.call("KCOUNT", "-", "+"), 300)
 
+    def test_a_full_pool(self):
+        pool = self.pool(memory_servers=2, chunk_bytes="64mb")
+        client = self.connect(pool)
+        value = b"x" * 100_000
+        count, answer = 0, "OK"
+        while answer == "OK":
+            answer = client.call("SET", f"k{count:05}", value)
+            count += 1
+            self.assertLess(count, 1000)
+        self.assertIsInstance(answer, Error)
+        self.assertTrue(str(answer).startswith("OOM"), answer)
+        self.assertGreater(count, 400)
+        self.assertEqual(client.call("GET", "k00000"), value)
+        for i in range(0, count - 1, 2):
+            self.assertEqual(client.call("DEL", f"k{i:05}"), 1)
+        for i in range(100):
+            self.assertEqual(client.call("SET", f"n{i:05}", value), "OK", i)
+        status = pool.status()
+        self.assertEqual(status["items"], (count - 1) // 2 + 100)
+        self.assertGreater(status["chunks_cleaned"], 0)
+        self.assertEqual(pool.ctl("verify")[0], 0)
+
+    def test_a_cache_evicts(self):
+        pool = self.pool(memory_servers=2, chunk_bytes="64mb", index=("--evict", "oldest"))
+        client = self.connect(pool)
+        value = b"x" * 100_000
+        for i in range(2000):
+            self.assertEqual(client.call("SET", f"k{i:05}", value), "OK", i)
+        self.assertEqual(client.call("GET", "k00000"), None)
+        self.assertEqual(client.call("GET", "k01999"), value)
+        self.assertGreater(client.call("DBSIZE"), 300)
+        self.assertGreater(pool.status()["items_evicted"], 1000)
+        self.assertEqual(pool.ctl("verify")[0], 0)
+
     def test_tools(self):
         pool = self.pool(memory_servers=2)
         client = self.connect(pool)
