@@ -84,6 +84,8 @@ MAY_INCLUDE = {
     "src/store": {"skep", "base", "engine", "keyspace", "durable", "client", "wire", "store"},
     "src/sim": {"skep", "base", "sim"},
     "src/zookeeper": {"skep", "base", "zookeeper"},
+    "src/ofi": {"skep", "base", "rma", "ofi"},
+    "src/rma/testing": {"skep", "base", "rma", "ofi"},
     "src/rma": {"skep", "base", "rma"},
     "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "pool"},
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
