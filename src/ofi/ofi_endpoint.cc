@@ -179,7 +179,7 @@ void OfiEndpoint::Deliver(OfiPeer& peer) {
     const MutexLock lock(domain_->mutex);
     return what(peer.link->channel());
   };
-  while (can([](PacketChannel& channel) { return channel.CanRead(); })) Receive(peer);
+  if (can([](PacketChannel& channel) { return channel.CanRead(); })) Receive(peer);
   if (peer.waits_to_write && can([](PacketChannel& channel) { return channel.CanWrite(); })) {
     Send(peer);
   }

@@ -115,6 +115,7 @@ void StreamEndpoint::Reply(PeerId peer, uint64_t token, std::string_view reply) 
 
 std::span<const Event> StreamEndpoint::Poll(int timeout_ms) {
   returned_.clear();
+  for (Peer* const peer : std::exchange(viewed_, {})) peer->is_viewed = false;
   left_.clear();
   const bool has_enough = !ready_.empty() && to_send_.empty();
   if (!has_enough || ++polls_ >= setup_.polls_between_waits) {
@@ -274,9 +275,16 @@ void StreamEndpoint::StopListening() {
 }
 
 void StreamEndpoint::Receive(Peer& peer) {
+  if (peer.is_viewed) return;
   const auto more = peer.messages.Receive();
   if (!more) return Disconnect(peer, more.error());
-  if (const Status s = TakeMessages(peer); !s.ok()) return Disconnect(peer, s);
+  const size_t events = ready_.size();
+  const Status status = TakeMessages(peer);
+  if (ready_.size() > events) {
+    peer.is_viewed = true;
+    viewed_.push_back(&peer);
+  }
+  if (!status.ok()) return Disconnect(peer, status);
   if (*more || peer.state == Peer::State::kLeft) return;
   Disconnect(peer, Status(Code::kUnavailable, "the peer has closed the connection"));
 }

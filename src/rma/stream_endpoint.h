@@ -66,6 +66,7 @@ class StreamEndpoint : public Endpoint {
     bool is_accepted = false;
     bool is_queued = false;         // in to_send_
     bool waits_to_write = false;    // in the poller
+    bool is_viewed = false;         // events of this Poll have views of its messages
     uint64_t deadline_ms = kNever;  // of a Connect
     std::unique_ptr<Stream> stream;
     MessageStream messages;
@@ -122,7 +123,8 @@ class StreamEndpoint : public Endpoint {
   void QueueToSend(Peer& peer);
   // Sends what is queued for the peer, as far as its transport takes it.
   void Send(Peer& peer);
-  // Reads once, and takes the messages that have come whole.
+  // Reads once, and takes the messages that have come whole. Nothing, if it has brought events since
+  // the last Poll: another read would move their bytes.
   void Receive(Peer& peer);
   void Disconnect(Peer& peer, Status why);
 
@@ -171,6 +173,7 @@ class StreamEndpoint : public Endpoint {
   PeerId last_peer_ = 0;
   uint32_t accepted_ = 0;  // and joined
   std::vector<Peer*> to_send_;
+  std::vector<Peer*> viewed_;
   std::vector<Event> ready_;
   std::vector<Event> returned_;
   uint32_t polls_ = 0;  // since the last one that waited
