@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "ofi/packet_channel.h"
 
 namespace skep::rma {
@@ -67,9 +68,26 @@ void SetDefaults() {
 
 }  // namespace
 
-OfiDomain::OfiDomain() : waited_(epoll_create1(EPOLL_CLOEXEC)) { SKEP_CHECK(waited_.valid()); }
+OfiDomain::OfiDomain()
+    : waited_(epoll_create1(EPOLL_CLOEXEC)),
+      // An endpoint that is taken for another one knows none of its keys.
+      last_key_(SystemRandom().Next() & 0xffff'ffff'ffff) {
+  SKEP_CHECK(waited_.valid());
+}
+
+OfiDomain::~OfiDomain() {
+  const MutexLock lock(SetUpMutex());
+  domain_.reset();
+  fabric_.reset();
+}
+
+Mutex& OfiDomain::SetUpMutex() {
+  static Mutex mutex;
+  return mutex;
+}
 
 Result<OfiInfo> OfiDomain::Find(const std::string& provider, const std::string& node) {
+  const MutexLock lock(SetUpMutex());
   SetDefaults();
   const OfiInfo hints = Hints(provider);
   fi_info* found = nullptr;
@@ -83,6 +101,7 @@ Result<OfiInfo> OfiDomain::Find(const std::string& provider, const std::string& 
 
 Result<std::shared_ptr<OfiDomain>> OfiDomain::Open(OfiInfo info) {
   std::shared_ptr<OfiDomain> made(new OfiDomain());
+  const MutexLock lock(SetUpMutex());
   made->info_ = std::move(info);
   made->is_shm_ = made->info_->fabric_attr->prov_name == kShm;
   fid_fabric* fabric = nullptr;

@@ -22,10 +22,16 @@
 
 namespace skep::rma {
 
+// Endpoints of one process are opened and closed one after the other (SetUpMutex): libfabric keeps
+// lists of what is open.
+//
 // Thread safety: `mutex` is held for all but the mutex itself, info(), wait_fd() and
 // CanBeWaitedFor().
 class OfiDomain {
  public:
+  // Held while anything of libfabric is opened or closed; taken after `mutex`.
+  static Mutex& SetUpMutex();
+
   // What the provider can do for endpoints whose address is `node`; empty: any.
   //   kNotSupported  there is no such provider here, or it lacks something
   static Result<OfiInfo> Find(const std::string& provider, const std::string& node);
@@ -56,6 +62,8 @@ class OfiDomain {
   // False: this provider does not wake anybody, and is drained from time to time.
   bool CanBeWaitedFor() const { return can_be_waited_for_; }
   bool MayWait() const;
+
+  ~OfiDomain();
 
   Mutex mutex;
 

@@ -130,7 +130,7 @@ void OfiEndpoint::Post(PeerId id, uint64_t token, std::span<const Operation> ope
   if (!status.ok() || operations.empty()) return AddDone(id, token, status);
   const MutexLock lock(domain_->mutex);
   peer->link->operations().Add(token, operations);
-  has_room_ = peer->link->operations().MoveOn() && has_room_;
+  peer->link->operations().MoveOn();
 }
 
 void OfiEndpoint::CarryOn() {
@@ -145,10 +145,9 @@ std::vector<OfiEndpoint::OfiPeer*> OfiEndpoint::TakeNews() {
   std::vector<OfiPeer*> news;
   const MutexLock lock(domain_->mutex);
   has_failed_ = !domain_->Drain() || has_failed_;
-  has_room_ = true;
   for (OfiPeer* const peer : linked_) {
     OfiLink& link = *peer->link;
-    has_room_ = link.MoveOn() && has_room_;
+    link.MoveOn();
     const bool is_joined = peer->state == Peer::State::kJoined;
     if (has_failed_ || link.error() != 0 || link.operations().HasDone() ||
         (is_joined && link.channel().CanRead()) ||
@@ -179,7 +178,9 @@ void OfiEndpoint::Deliver(OfiPeer& peer) {
     const MutexLock lock(domain_->mutex);
     return what(peer.link->channel());
   };
-  if (can([](PacketChannel& channel) { return channel.CanRead(); })) Receive(peer);
+  while (!peer.is_viewed && can([](PacketChannel& channel) { return channel.CanRead(); })) {
+    Receive(peer);
+  }
   if (peer.waits_to_write && can([](PacketChannel& channel) { return channel.CanWrite(); })) {
     Send(peer);
   }
@@ -190,7 +191,10 @@ int OfiEndpoint::BeforeWait(int wait_ms) {
   if (stand_in_ != nullptr) stand_in_->OwnerWaits();
   const MutexLock lock(domain_->mutex);
   if (!domain_->MayWait()) return 0;
-  if (linked_.empty() || (domain_->CanBeWaitedFor() && has_room_)) return wait_ms;
+  const bool is_woken = domain_->CanBeWaitedFor() && std::ranges::none_of(linked_, [](auto* peer) {
+                          return peer->link->Waits();
+                        });
+  if (linked_.empty() || is_woken) return wait_ms;
   if (++spins_ < kSpins) return 0;
   return 1;
 }

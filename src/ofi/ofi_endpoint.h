@@ -67,7 +67,6 @@ class OfiEndpoint final : public StreamEndpoint {
   std::optional<SocketStream> queue_stream_;  // the descriptor of its queues, for the poller
   std::unique_ptr<StandIn> stand_in_;
   std::vector<OfiPeer*> linked_;
-  bool has_room_ = true;  // nothing waits for the provider
   bool has_failed_ = false;
   int spins_ = 0;
 };

@@ -42,7 +42,15 @@ Result<std::unique_ptr<OfiLink>> OfiLink::Open(const std::shared_ptr<OfiDomain>&
   return link;
 }
 
+OfiLink::Opened::~Opened() {
+  const MutexLock lock(OfiDomain::SetUpMutex());
+  ep.reset();
+  addresses.reset();
+  queue.reset();
+}
+
 Status OfiLink::OpenEndpoint(const SocketAddress* local) {
+  const MutexLock lock(OfiDomain::SetUpMutex());
   const OfiInfo info(fi_dupinfo(&domain_.info()));
   if (info == nullptr) return OfiError("libfabric has no memory", FI_ENOMEM);
   auto queue = domain_.AddQueue();
@@ -115,10 +123,10 @@ void OfiLink::Close() {
   opened_.reset();
 }
 
-bool OfiLink::MoveOn() {
-  if (!is_connected_) return true;
-  const bool has_room = channel_.MoveOn();
-  return operations_.MoveOn() && has_room;
+void OfiLink::MoveOn() {
+  if (!is_connected_) return;
+  channel_.MoveOn();
+  operations_.MoveOn();
 }
 
 }  // namespace skep::rma

@@ -47,20 +47,24 @@ class OfiLink {
 
   PacketChannel& channel() { return channel_; }
   OperationQueue& operations() { return operations_; }
-  // False: the provider has no room for what waits, and is asked again.
-  bool MoveOn();
+  // Does what the provider had no room for, if it has now.
+  void MoveOn();
+  bool Waits() const { return channel_.Waits() || operations_.Waits(); }
   // 0, or what has gone wrong.
   int error() const { return channel_.error() != 0 ? channel_.error() : operations_.error(); }
 
  private:
   explicit OfiLink(const std::shared_ptr<OfiDomain>& domain)
       : domain_(*domain),
-        opened_(std::make_unique<Opened>(domain)),
+        opened_(std::make_unique<Opened>()),
         channel_(*domain),
-        operations_(*domain) {}
+        operations_(*domain) {
+    opened_->domain = domain;
+  }
 
-  // Closed from the last to the first.
   struct Opened {
+    ~Opened();
+
     std::shared_ptr<OfiDomain> domain;
     std::unique_ptr<OfiQueue> queue;
     OfiHandle<fid_av> addresses;

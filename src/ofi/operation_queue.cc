@@ -20,19 +20,17 @@ void OperationQueue::Add(uint64_t token, std::span<const Operation> operations) 
   posts_.push_back(std::move(post));
 }
 
-bool OperationQueue::MoveOn() {
+void OperationQueue::MoveOn() {
   while (begun_ < posts_.size() && error_ == 0) {
     Post& post = *posts_[begun_];
     while (post.begun < post.works.size()) {
       const ssize_t code = Begin(post.works[post.begun]);
-      if (code == -FI_EAGAIN) return false;
-      if (code != 0) error_ = static_cast<int>(-code);
-      if (error_ != 0) return true;
+      if (code != 0 && code != -FI_EAGAIN) error_ = static_cast<int>(-code);
+      if (code != 0) return;
       ++post.begun;
     }
     ++begun_;
   }
-  return true;
 }
 
 ssize_t OperationQueue::Begin(Work& work) {

@@ -42,8 +42,10 @@ class OperationQueue final : public OfiCompleter {
 
   // The operations are within the regions, and at least one.
   void Add(uint64_t token, std::span<const Operation> operations);
-  // Gives the provider what it has room for. False: it has none for more.
-  bool MoveOn();
+  // Gives the provider what it has room for.
+  void MoveOn();
+  // Whether something waits for the provider to have room.
+  bool Waits() const { return begun_ < posts_.size(); }
   // The tokens of Posts whose operations have all been done.
   std::vector<uint64_t> TakeDone() { return std::exchange(done_, {}); }
   bool HasDone() const { return !done_.empty(); }

@@ -51,10 +51,11 @@ bool PacketChannel::Send(std::string_view bytes) {
   if (!bytes.empty()) std::memcpy(buffer.memory + sizeof(header), bytes.data(), bytes.size());
   const ssize_t code = fi_send(ep_, buffer.memory, sizeof(header) + bytes.size(),
                                DescriptorOfMemory(), peer_, &buffer.context);
+  is_refused_ = code == -FI_EAGAIN;
   if (code == 0) {
     free_.pop_back();
     told_ = consumed_;
-  } else if (code != -FI_EAGAIN) {
+  } else if (!is_refused_) {
     Fail(code);
   }
   return code == 0;
@@ -97,11 +98,10 @@ void PacketChannel::Consume() {
   MoveOn();
 }
 
-bool PacketChannel::MoveOn() {
+void PacketChannel::MoveOn() {
   for (Buffer* const buffer : std::exchange(unposted_, {})) PostReceive(*buffer);
-  if (!unposted_.empty()) return false;
-  if (consumed_ - told_ < kWindow / 2 || error_ != 0) return true;
-  return !free_.empty() && Send({});
+  const bool owes = consumed_ - told_ >= kWindow / 2;
+  if (owes && error_ == 0 && !free_.empty()) Send({});
 }
 
 void PacketChannel::Complete(OfiContext& context, int error) {

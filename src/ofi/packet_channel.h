@@ -45,8 +45,12 @@ class PacketChannel final : public OfiCompleter {
   ssize_t Read(char* to, size_t bytes);
   bool CanWrite() const { return error_ == 0 && !free_.empty() && Unconsumed() < kWindow; }
   bool CanRead() const { return error_ == 0 && !received_.empty(); }
-  // Does again what the provider had no room for. False: it still has none.
-  bool MoveOn();
+  // Does again what the provider had no room for, but what Write was given.
+  void MoveOn();
+  // Whether something waits for the provider to have room.
+  bool Waits() const {
+    return is_refused_ || !unposted_.empty() || consumed_ - told_ >= kWindow / 2;
+  }
   int error() const { return error_; }
 
   void Complete(OfiContext& context, int error) override;
@@ -87,7 +91,8 @@ class PacketChannel final : public OfiCompleter {
   uint32_t sent_ = 0;              // packets with bytes
   uint32_t peer_consumed_ = 0;     // of these
   uint32_t consumed_ = 0;
-  uint32_t told_ = 0;  // of consumed_
+  uint32_t told_ = 0;        // of consumed_
+  bool is_refused_ = false;  // the last packet that was to be sent
   int error_ = 0;
 };
 

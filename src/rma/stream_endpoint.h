@@ -123,8 +123,8 @@ class StreamEndpoint : public Endpoint {
   void QueueToSend(Peer& peer);
   // Sends what is queued for the peer, as far as its transport takes it.
   void Send(Peer& peer);
-  // Reads once, and takes the messages that have come whole. Nothing, if it has brought events since
-  // the last Poll: another read would move their bytes.
+  // Reads once, and takes the messages that have come whole. Nothing, if that has brought events
+  // since the last Poll: another read would move their bytes.
   void Receive(Peer& peer);
   void Disconnect(Peer& peer, Status why);
 
