@@ -87,7 +87,7 @@ MAY_INCLUDE = {
     "src/ofi": {"skep", "base", "rma", "ofi"},
     "src/rma/testing": {"skep", "base", "rma", "ofi"},
     "src/rma": {"skep", "base", "rma"},
-    "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "pool"},
+    "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "ofi", "pool"},
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},

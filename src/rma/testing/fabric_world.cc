@@ -19,15 +19,6 @@
 #include "ofi/ofi_fabric.h"
 #endif
 
-#if defined(SKEP_OFI) && defined(__SANITIZE_ADDRESS__)
-// The provider tcp of libfabric 1.17 loses what it knew of a connection that was asked for and
-// whose endpoint is closed before it is answered.
-extern "C" const char* __lsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "leak:fi_dupinfo\n";
-}
-#endif
-
 namespace skep::rma {
 namespace {
 
