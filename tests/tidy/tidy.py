@@ -100,6 +100,8 @@ MAY_INCLUDE = {
 MAY_ALSO_INCLUDE = {
     # The one place that knows engines by name.
     "src/keyspace/factory.cc": {"btree", "hash", "hashleaf", "model", "pool"},
+    # Compares all fabrics.
+    "src/rma/fabric_bench.cc": {"ofi"},
     "bench/engine_spec.cc": {"hash"},  # asks for the best options of a table
 }
 FREE_FOLDERS = ("tests", "examples")  # may include anything
