@@ -36,7 +36,7 @@ run:
 
 pool:
 	@scripts/install-packages build run pool
-	@scripts/build release skep-server skep-pool skep_shared skep_zookeeper_module
+	@scripts/build release skep-server skep-pool skep_shared skep_zookeeper_module skep_ofi_module
 	@scripts/pool $(PORT) $(GIB)
 
 build:

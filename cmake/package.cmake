@@ -39,7 +39,7 @@ add_library(skep::skep_shared ALIAS skep_shared)
 set(symbols ${PROJECT_SOURCE_DIR}/cmake/skep.map)
 set_target_properties(skep_shared PROPERTIES
   OUTPUT_NAME skep LINKER_LANGUAGE CXX LINK_DEPENDS ${symbols}
-  # Where libskep-zookeeper is, too.
+  # Where the modules are, too.
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}
   VERSION ${PROJECT_VERSION} SOVERSION ${SKEP_SO_VERSION})
 target_include_directories(skep_shared PUBLIC

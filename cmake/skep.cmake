@@ -64,6 +64,19 @@ function(skep_library name)
   target_link_libraries(${name} PUBLIC skep_flags ${ARG_DEPS})
 endfunction()
 
+# skep_module(name file): libskep-<name>.so, which base/module.h loads, of skep_<name>. It shows what
+# cmake/<name>.map says. In the build tree it lies where it is installed, as the programs see it.
+function(skep_module name file)
+  set(symbols ${PROJECT_SOURCE_DIR}/cmake/${name}.map)
+  add_library(skep_${name}_module SHARED ${file})
+  target_link_libraries(skep_${name}_module PRIVATE skep_${name})
+  set_target_properties(skep_${name}_module PROPERTIES
+    OUTPUT_NAME skep-${name} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}
+    VERSION ${PROJECT_VERSION} SOVERSION ${SKEP_SO_VERSION} LINK_DEPENDS ${symbols})
+  target_link_options(skep_${name}_module PRIVATE LINKER:--version-script=${symbols})
+  install(TARGETS skep_${name}_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
 # skep_parses_command_line(file...): CLI11 costs the compiler as much as ten other files, and runs
 # once. (A file with options of its own is compiled alone.)
 function(skep_parses_command_line)

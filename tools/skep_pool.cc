@@ -20,13 +20,14 @@ void AddPool(CLI::App& app, PoolOptions& options) {
       ->default_str("127.0.0.1:2181");
   app.add_option("--name", options.name, "of the pool")->capture_default_str();
   app.add_option("--fabric", options.fabric,
-                 "how the memory is reached: mem (of this machine), tcp")
-      ->check(CLI::IsMember({"mem", "tcp"}))
+                 "how the memory is reached: mem (of this machine), tcp, ofi:PROVIDER")
+      ->check(&WhyNoFabric)
       ->capture_default_str();
 }
 
 void AddServer(CLI::App& app, PoolServerOptions& options) {
-  app.add_option("--listen", options.listen, "mem: unix:PATH; tcp: HOST:PORT, 0 is any free port")
+  app.add_option("--listen", options.listen,
+                 "mem, ofi:shm: unix:PATH; others: HOST:PORT, 0 is any free port")
       ->required();
   app.add_option("--advertise", options.advertise,
                  "what others connect to, if that is not where it listens");

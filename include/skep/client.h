@@ -36,7 +36,8 @@ struct ConnectOptions {
   // once. Or "pool://HOST:PORT,HOST:PORT/NAME": a pool of memory (docs/pool.md) that the servers of
   // ZooKeeper know by this name; of the options below only `fabric` and `timeout_ms` are for it.
   std::string address = "127.0.0.1:6379";
-  // How a pool's memory is reached: "mem" (this machine's shared memory) or "tcp".
+  // How a pool's memory is reached: "mem" (this machine's shared memory), "tcp", or "ofi:PROVIDER"
+  // of libfabric (docs/pool.md).
   std::string fabric = "mem";
   std::string password;  // the server's requirepass
   // The number of connections, over which threads are spread; one of the server's workers serves

@@ -64,8 +64,8 @@ struct PoolOptions {
   std::string zookeeper;
   // The name that the pool's servers were started with.
   std::string name;
-  // How the pool's memory is reached, as its servers have it: "mem" (this machine's shared memory)
-  // or "tcp".
+  // How the pool's memory is reached, as its servers have it: "mem" (this machine's shared memory),
+  // "tcp", or "ofi:PROVIDER" of libfabric.
   std::string fabric = "mem";
   // How long a request may take, retries included.
   uint32_t timeout_ms = 10'000;

@@ -1,9 +1,6 @@
 // coordinator_module.h: the client of ZooKeeper, loaded when it is asked for.
 //
-// libskep, skep-server and the tools are linked without ZooKeeper's library, so that they run where
-// it is not installed. What needs it is a shared library of its own, libskep-zookeeper, made with
-// the rest and of the same version. It is looked for beside the library or program that asks, in
-// the folder of libraries beside that one, and where the system's loader looks.
+// The module is libskep-zookeeper.so (module.h).
 #pragma once
 
 #include <memory>

@@ -26,7 +26,7 @@ TEST(Factory, SaysWhatIsWrongWithAnEngine) {
        "the engine hash has no option 'foo': hash takes none, hashleaf takes key=, value=, leaf=, "
        "threads=, pool takes zk=, name=, fabric=, timeout="},
       {"pool,fabric=ether",
-       "the option 'fabric=ether' of the engine pool: the fabrics are mem and tcp"},
+       "the option 'fabric=ether' of the engine pool: the fabrics are mem, tcp and ofi:PROVIDER"},
       {"pool,name=a/b", "the option 'name=a/b' of the engine pool: this is no name of a pool"},
       {"pool,name=", "the option 'name=' of the engine pool: this is no name of a pool"},
       {"pool,timeout=0", "the option 'timeout=0' of the engine pool: a time-out is milliseconds"},

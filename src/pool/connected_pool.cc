@@ -5,12 +5,10 @@
 
 #include "base/coordinator_module.h"
 #include "base/decimal.h"
-#include "base/network.h"
 #include "engine/forwarding_engine.h"
 #include "pool/map_watch.h"
 #include "pool/pool_engine.h"
-#include "rma/mem_fabric.h"
-#include "rma/tcp_fabric.h"
+#include "rma/fabrics.h"
 
 namespace skep::pool {
 namespace {
@@ -18,13 +16,6 @@ namespace {
 constexpr size_t kNameBytesMax = 64;
 // Only watches end with a client's session.
 constexpr uint32_t kSessionMs = 4000;
-
-// The fabric of this name, over the machine's network. Null: there is none of that name.
-std::unique_ptr<rma::Fabric> MakeFabric(std::string_view name) {
-  if (name == "mem") return std::make_unique<rma::MemFabric>();
-  if (name == "tcp") return std::make_unique<rma::TcpFabric>(SocketNetwork(), SystemClock());
-  return nullptr;
-}
 
 // Whether a pool can have this name: it becomes a name of the coordinator's.
 bool IsPoolName(std::string_view name) {
@@ -86,8 +77,7 @@ Status ReadOption(std::string_view name, std::string_view value, IndexOptions& i
     if (!IsPoolName(value)) return {Code::kInvalidArgument, "this is no name of a pool"};
   } else if (name == "fabric") {
     options.fabric = value;
-    if (MakeFabric(value) == nullptr)
-      return {Code::kInvalidArgument, "the fabrics are mem and tcp"};
+    if (!rma::IsFabricName(value)) return {Code::kInvalidArgument, rma::kFabricNames};
   } else {
     const auto number = ParseDecimal<uint32_t>(value);
     if (!number || *number == 0) return {Code::kInvalidArgument, "a time-out is milliseconds"};
@@ -110,19 +100,15 @@ constinit const EngineInfo kPoolInfo = {
 Result<PoolSurroundings> ReachPool(const PoolOptions& options, std::string* problem) {
   std::string unwanted;
   if (problem == nullptr) problem = &unwanted;
-  PoolSurroundings reached = {.coordinator = nullptr, .fabric = MakeFabric(options.fabric)};
-  Status status = CheckOptions(options);
-  if (status.ok() && reached.fabric == nullptr) {
-    status = {Code::kInvalidArgument, "there is no such fabric: mem and tcp"};
-  }
-  if (!status.ok()) {
+  if (const Status status = CheckOptions(options); !status.ok()) {
     *problem = status.ToString();
     return Fail(status);
   }
+  auto fabric = rma::MakeFabric(options.fabric, problem);
+  if (!fabric) return Fail(fabric.error());
   auto coordinator = OpenZooKeeper(options.zookeeper, problem);
   if (!coordinator) return Fail(coordinator.error());
-  reached.coordinator = std::move(*coordinator);
-  return reached;
+  return PoolSurroundings{.coordinator = std::move(*coordinator), .fabric = std::move(*fabric)};
 }
 
 Result<std::unique_ptr<Engine>> ConnectPool(const PoolOptions& options, std::string* problem) {

@@ -29,7 +29,7 @@ struct PoolSurroundings {
 
 // Makes them without connecting to anybody. On an error *problem, if given, is a line for a person.
 //   kInvalidArgument  the fabric, the name, or no servers of ZooKeeper
-//   kNotSupported     the client of ZooKeeper cannot be loaded
+//   kNotSupported     the client of ZooKeeper, or the fabric, cannot be had here
 Result<PoolSurroundings> ReachPool(const PoolOptions& options, std::string* problem = nullptr);
 
 // Errors as ReachPool.

@@ -193,6 +193,20 @@ TEST_P(FabricOperations, ThousandsOfPosts) {
   ExpectSilence();
 }
 
+// Goal: where operations are one-sided, a target that does not poll is read and written as one that
+// does, more often than any queue is long.
+TEST_P(FabricOperations, TargetsThatDoNotPoll) {
+  if (!(*caller_)->capabilities().one_sided) GTEST_SKIP() << "the target must poll";
+  target_->is_stopped = true;
+  uint64_t written = 77;
+  ASSERT_TRUE(Do(caller_, peer_, {Write(1, 1, &written)}).ok());
+  for (uint64_t i = 0; i < 1500; ++i) {
+    uint64_t read = 0;
+    ASSERT_TRUE(Do(caller_, peer_, {Read(i, 1, &read)}).ok());
+    ASSERT_EQ(read, i == 1 ? 77 : i + 1);
+  }
+}
+
 // Goal: large Posts that are under way together neither disconnect a peer nor get lost: more than
 // what may wait unsent, each way, at a target that does not poll at first.
 TEST_P(FabricOperations, MoreBytesThanMayWait) {

@@ -195,6 +195,8 @@ TEST_P(FabricThreads, CallersInThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Sockets, FabricThreads, testing::ValuesIn(SocketBackends()),
                          [](const auto& backend) { return backend.param.name; });
+INSTANTIATE_TEST_SUITE_P(Ofi, FabricThreads, testing::ValuesIn(OfiBackends()),
+                         [](const auto& backend) { return backend.param.name; });
 
 }  // namespace
 }  // namespace skep::rma

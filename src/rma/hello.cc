@@ -20,7 +20,8 @@ struct EncodedRegion {
   uint64_t bytes;
   uint64_t access;  // the bytes above the first one are zero
 };
-static_assert(sizeof(HelloHeader) + kRegionsMax * sizeof(EncodedRegion) == kHelloBytesMax);
+static_assert(sizeof(HelloHeader) + kRegionsMax * sizeof(EncodedRegion) + kHelloOwnBytesMax ==
+              kHelloBytesMax);
 
 }  // namespace
 
@@ -49,7 +50,7 @@ std::string EncodeHello(const Hello& hello) {
     const EncodedRegion encoded = {region.bytes, static_cast<uint64_t>(region.access)};
     bytes.append(reinterpret_cast<const char*>(&encoded), sizeof(encoded));
   }
-  return bytes;
+  return bytes.append(hello.own);
 }
 
 std::optional<Hello> DecodeHello(std::string_view bytes) {
@@ -58,19 +59,22 @@ std::optional<Hello> DecodeHello(std::string_view bytes) {
   std::memcpy(&header, bytes.data(), sizeof(header));
   bytes.remove_prefix(sizeof(header));
   if (!std::ranges::equal(header.magic, kMagic) || header.region_count > kRegionsMax ||
-      bytes.size() != header.region_count * sizeof(EncodedRegion)) {
+      bytes.size() < header.region_count * sizeof(EncodedRegion)) {
     return std::nullopt;
   }
   Hello hello = {.fabric = header.fabric,
                  .message_bytes_max = header.message_bytes_max,
                  .unsent_bytes_max = header.unsent_bytes_max,
-                 .regions = {}};
-  for (; !bytes.empty(); bytes.remove_prefix(sizeof(EncodedRegion))) {
+                 .regions = {},
+                 .own = {}};
+  for (uint32_t i = 0; i < header.region_count; ++i) {
     EncodedRegion region;
     std::memcpy(&region, bytes.data(), sizeof(region));
+    bytes.remove_prefix(sizeof(region));
     if (region.access > static_cast<uint64_t>(Access::kReadWrite)) return std::nullopt;
     hello.regions.push_back({region.bytes, static_cast<Access>(region.access)});
   }
+  hello.own = bytes;
   return hello;
 }
 

@@ -6,7 +6,8 @@
 //       12     4  region_count      at most kRegionsMax
 //       16     8  message_bytes_max
 //       24     8  unsent_bytes_max
-//       32    16  each region: bytes 8, access 1 (Access), (zero) 7                little-endian
+//       32    16  each region: bytes 8, access 1 (Access), (zero) 7
+//                 own: what else this kind of fabric has to tell, to the end       little-endian
 //
 // The one that connects speaks first; the other one answers with its own hello, or refuses. A limit
 // of the peer's is told so that nothing is sent that it would disconnect for.
@@ -25,7 +26,7 @@
 
 namespace skep::rma {
 
-enum class FabricKind : uint32_t { kMem = 1, kTcp = 2 };
+enum class FabricKind : uint32_t { kMem = 1, kTcp = 2, kOfi = 3 };
 
 struct RegionExtent {
   uint64_t bytes = 0;
@@ -51,9 +52,11 @@ struct Hello {
   uint64_t message_bytes_max = 0;
   uint64_t unsent_bytes_max = 0;
   std::vector<RegionExtent> regions;
+  std::string own;
 };
 
-inline constexpr size_t kHelloBytesMax = 32 + 16 * kRegionsMax;
+inline constexpr size_t kHelloOwnBytesMax = 4096;
+inline constexpr size_t kHelloBytesMax = 32 + 16 * kRegionsMax + kHelloOwnBytesMax;
 
 std::string EncodeHello(const Hello& hello);
 // Nothing if it is none.

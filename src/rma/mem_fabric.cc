@@ -55,7 +55,7 @@ class MemEndpoint final : public StreamEndpoint {
   using StreamEndpoint::Disconnect;
 
   std::unique_ptr<Peer> NewPeer(std::unique_ptr<Stream> stream) override;
-  void BeforeHello(Peer& peer) override;
+  Status BeforeHello(Peer& peer, Hello& hello) override;
   Status Join(Peer& peer) override;
   void EndOperations(Peer& peer) override;
   void Leave(Peer& peer) override;
@@ -95,8 +95,9 @@ std::unique_ptr<MemEndpoint::Peer> MemEndpoint::NewPeer(std::unique_ptr<Stream> 
   return std::make_unique<MemPeer>(std::move(stream), std::move(passing));
 }
 
-void MemEndpoint::BeforeHello(Peer& peer) {
+Status MemEndpoint::BeforeHello(Peer& peer, Hello&) {
   static_cast<MemPeer&>(peer).descriptors->SendWithNext(descriptors_);
+  return {};
 }
 
 // Maps the peer's regions.

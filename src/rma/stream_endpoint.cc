@@ -37,7 +37,8 @@ Status StreamEndpoint::Begin() {
   hello_ = {.fabric = setup_.kind,
             .message_bytes_max = options_.message_bytes_max,
             .unsent_bytes_max = options_.unsent_bytes_max,
-            .regions = {}};
+            .regions = {},
+            .own = {}};
   for (const Region& region : options_.regions) {
     hello_.regions.push_back({region.memory->size(), region.access});
   }
@@ -64,7 +65,7 @@ Result<PeerId> StreamEndpoint::Connect(const Address& address, int timeout_ms) {
     (*peer)->deadline_ms = setup_.clock.MonotonicMs() + static_cast<uint64_t>(timeout_ms);
   }
   connecting_.insert((*peer)->id);
-  SayHello(**peer);
+  if (const Status s = SayHello(**peer); !s.ok()) Disconnect(**peer, s);
   return (*peer)->id;
 }
 
@@ -114,6 +115,7 @@ void StreamEndpoint::Reply(PeerId peer, uint64_t token, std::string_view reply) 
 
 std::span<const Event> StreamEndpoint::Poll(int timeout_ms) {
   returned_.clear();
+  for (Peer* const peer : std::exchange(viewed_, {})) peer->is_viewed = false;
   left_.clear();
   const bool has_enough = !ready_.empty() && to_send_.empty();
   if (!has_enough || ++polls_ >= setup_.polls_between_waits) {
@@ -136,12 +138,16 @@ void StreamEndpoint::Turn(int timeout_ms) {
   for (;;) {
     SendQueued();
     EndLate();
-    const auto ready = poller_->Wait(WaitMs(left_ms));
+    CarryOn();
+    const int wait_ms = WaitMs(left_ms);
+    const int part_ms = BeforeWait(wait_ms);
+    const auto ready = poller_->Wait(part_ms);
     for (const ReadyEvent& event : ready) Serve(event);
+    CarryOn();
     SendQueued();
     EndLate();
     if (is_woken_.exchange(false, std::memory_order_relaxed)) return;
-    if (ready.empty() || !ready_.empty() || timeout_ms == 0) return;
+    if (!ready_.empty() || timeout_ms == 0 || (ready.empty() && part_ms == wait_ms)) return;
     if (timeout_ms < 0) continue;
     const uint64_t passed_ms = setup_.clock.MonotonicMs() - begin_ms;
     if (passed_ms >= static_cast<uint64_t>(timeout_ms)) return;
@@ -196,10 +202,12 @@ Result<StreamEndpoint::Peer*> StreamEndpoint::AddPeer(std::unique_ptr<Stream> st
   return added;
 }
 
-void StreamEndpoint::SayHello(Peer& peer) {
-  BeforeHello(peer);
-  peer.messages.Add({.kind = MessageKind::kHello, .body = EncodeHello(hello_)});
+Status StreamEndpoint::SayHello(Peer& peer) {
+  Hello hello = hello_;
+  if (const Status s = BeforeHello(peer, hello); !s.ok()) return s;
+  peer.messages.Add({.kind = MessageKind::kHello, .body = EncodeHello(hello)});
   QueueToSend(peer);
+  return {};
 }
 
 void StreamEndpoint::QueueToSend(Peer& peer) {
@@ -234,12 +242,12 @@ void StreamEndpoint::Send(Peer& peer) {
   const bool waits = peer.messages.unsent_bytes() > 0;
   if (waits == peer.waits_to_write) return;
   peer.waits_to_write = waits;
-  const Status s = poller_->Change(*peer.stream, &peer, true, waits);
-  if (!s.ok()) Disconnect(peer, s);
+  if (const Status s = WaitToWrite(peer, waits); !s.ok()) Disconnect(peer, s);
 }
 
 void StreamEndpoint::Serve(const ReadyEvent& ready) {
   if (ready.tag == this) return Accept();
+  if (ready.tag == nullptr) return;  // something of the derived class, which CarryOn looks at
   Peer& peer = *static_cast<Peer*>(ready.tag);
   if (ready.writable && peer.waits_to_write) Send(peer);
   if (ready.readable && peer.state != Peer::State::kLeft) Receive(peer);
@@ -267,9 +275,16 @@ void StreamEndpoint::StopListening() {
 }
 
 void StreamEndpoint::Receive(Peer& peer) {
+  if (peer.is_viewed) return;
   const auto more = peer.messages.Receive();
   if (!more) return Disconnect(peer, more.error());
-  if (const Status s = TakeMessages(peer); !s.ok()) return Disconnect(peer, s);
+  const size_t events = ready_.size();
+  const Status status = TakeMessages(peer);
+  if (ready_.size() > events) {
+    peer.is_viewed = true;
+    viewed_.push_back(&peer);
+  }
+  if (!status.ok()) return Disconnect(peer, status);
   if (*more || peer.state == Peer::State::kLeft) return;
   Disconnect(peer, Status(Code::kUnavailable, "the peer has closed the connection"));
 }
@@ -312,6 +327,9 @@ Status StreamEndpoint::TakeHello(Peer& peer, const Message& message) {
   if (hello->fabric != setup_.kind) {
     return Status(Code::kUnavailable, "the endpoint there is one of another fabric");
   }
+  if (hello->own.size() > setup_.own_bytes_max) {
+    return Status(Code::kCorrupt, "the peer's hello is too long");
+  }
   peer.hello = std::move(*hello);
   if (peer.state == Peer::State::kStranger) return Admit(peer);
   if (const Status s = Join(peer); !s.ok()) return s;
@@ -326,7 +344,7 @@ Status StreamEndpoint::Admit(Peer& peer) {
     return Status(Code::kUnavailable, "as many peers as there may be are here");
   }
   if (const Status s = Join(peer); !s.ok()) return s;
-  SayHello(peer);
+  if (const Status s = SayHello(peer); !s.ok()) return s;
   ++accepted_;
   peer.is_accepted = true;
   MarkJoined(peer);

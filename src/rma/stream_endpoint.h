@@ -66,6 +66,7 @@ class StreamEndpoint : public Endpoint {
     bool is_accepted = false;
     bool is_queued = false;         // in to_send_
     bool waits_to_write = false;    // in the poller
+    bool is_viewed = false;         // events of this Poll have views of its messages
     uint64_t deadline_ms = kNever;  // of a Connect
     std::unique_ptr<Stream> stream;
     MessageStream messages;
@@ -81,6 +82,7 @@ class StreamEndpoint : public Endpoint {
     std::string_view address_prefix;  // of its addresses
     size_t post_bytes_max;            // of a kPost and a kPosted
     uint32_t polls_between_waits;     // that hand out events without looking at the network
+    size_t own_bytes_max = 0;         // Hello::own
   };
 
   StreamEndpoint(const Setup& setup, const EndpointOptions& options);
@@ -91,14 +93,23 @@ class StreamEndpoint : public Endpoint {
 
   // A peer of the derived class.
   virtual std::unique_ptr<Peer> NewPeer(std::unique_ptr<Stream> stream) = 0;
-  // The hello is about to be sent.
-  virtual void BeforeHello(Peer&) {}
+  // The hello is about to be sent: may set its `own`. Not ok: the connection ends.
+  virtual Status BeforeHello(Peer&, Hello&) { return {}; }
   // The peer's hello has come: `peer.hello`. Not ok: the connection ends.
   virtual Status Join(Peer&) { return {}; }
   // Carries out a message that is none of this class. Not ok: the connection ends.
   virtual Status Take(Peer&, const Message& message);
   // Adds what waits to be sent and may be now.
   virtual void AddWaiting(Peer&) {}
+  // Moves on, once before a wait and once after it, what is no stream of a peer. What wakes the
+  // poller for it was added to that with the tag null.
+  virtual void CarryOn() {}
+  // How long the poller may wait of the time that is left, after which CarryOn is due again.
+  virtual int BeforeWait(int wait_ms) { return wait_ms; }
+  // The transport has not taken everything (`waits`), or has: when it takes more, Send is due.
+  virtual Status WaitToWrite(Peer& peer, bool waits) {
+    return poller_->Change(*peer.stream, &peer, true, waits);
+  }
   // The connection has ended: adds the events of the peer's operations.
   virtual void EndOperations(Peer&) {}
   // And then, when it is no longer polled: may take the stream, which is closed otherwise.
@@ -110,7 +121,14 @@ class StreamEndpoint : public Endpoint {
   // Sends in this turn what is queued for the peer, or waits for it. Disconnects the peer if too
   // much is.
   void QueueToSend(Peer& peer);
+  // Sends what is queued for the peer, as far as its transport takes it.
+  void Send(Peer& peer);
+  // Reads once, and takes the messages that have come whole. Nothing, if that has brought events
+  // since the last Poll: another read would move their bytes.
+  void Receive(Peer& peer);
   void Disconnect(Peer& peer, Status why);
+
+  Poller& poller() { return *poller_; }
 
   const EndpointOptions& options() const { return options_; }
   const std::vector<RegionExtent>& regions() const { return hello_.regions; }
@@ -125,18 +143,16 @@ class StreamEndpoint : public Endpoint {
 
   Status CheckAddress(const Address& address) const;
   Result<Peer*> AddPeer(std::unique_ptr<Stream> stream, Peer::State state);
-  void SayHello(Peer& peer);
+  Status SayHello(Peer& peer);
   size_t CallBytesMax(const Peer& peer) const;
 
   void Turn(int timeout_ms);
   int WaitMs(int timeout_ms) const;
   void EndLate();
   void SendQueued();
-  void Send(Peer& peer);
   void Serve(const ReadyEvent& ready);
   void Accept();
   void StopListening();
-  void Receive(Peer& peer);
   Status TakeMessages(Peer& peer);
   Status TakeMessage(Peer& peer, const Message& message);
   Status TakeHello(Peer& peer, const Message& message);
@@ -157,6 +173,7 @@ class StreamEndpoint : public Endpoint {
   PeerId last_peer_ = 0;
   uint32_t accepted_ = 0;  // and joined
   std::vector<Peer*> to_send_;
+  std::vector<Peer*> viewed_;
   std::vector<Event> ready_;
   std::vector<Event> returned_;
   uint32_t polls_ = 0;  // since the last one that waited

@@ -84,8 +84,10 @@ MAY_INCLUDE = {
     "src/store": {"skep", "base", "engine", "keyspace", "durable", "client", "wire", "store"},
     "src/sim": {"skep", "base", "sim"},
     "src/zookeeper": {"skep", "base", "zookeeper"},
+    "src/ofi": {"skep", "base", "rma", "ofi"},
+    "src/rma/testing": {"skep", "base", "rma", "ofi"},
     "src/rma": {"skep", "base", "rma"},
-    "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "pool"},
+    "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "ofi", "pool"},
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
@@ -98,6 +100,8 @@ MAY_INCLUDE = {
 MAY_ALSO_INCLUDE = {
     # The one place that knows engines by name.
     "src/keyspace/factory.cc": {"btree", "hash", "hashleaf", "model", "pool"},
+    # Compares all fabrics.
+    "src/rma/fabric_bench.cc": {"ofi"},
     "bench/engine_spec.cc": {"hash"},  # asks for the best options of a table
 }
 FREE_FOLDERS = ("tests", "examples")  # may include anything

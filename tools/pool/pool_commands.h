@@ -11,12 +11,15 @@ namespace skep {
 // The options of one server.
 struct PoolServerOptions {
   PoolOptions pool;
-  // Where it listens: mem "unix:PATH", tcp "HOST:PORT".
+  // Where it listens: "unix:PATH" over mem and ofi:shm, else "HOST:PORT".
   std::string listen;
   // What it tells others; empty: where it listens.
   std::string advertise;
   uint32_t session_ms = 1000;
 };
+
+// What is wrong with the name of a fabric, for a person; empty: nothing.
+std::string WhyNoFabric(const std::string& name);
 
 // Each returns an exit status; why it is not 0 is written to standard error.
 

@@ -20,6 +20,7 @@
 #include "pool/memory_server.h"
 #include "pool/role_keeper.h"
 #include "pool/upkeep_agent.h"
+#include "rma/fabrics.h"
 #include "tools/pool/pool_commands.h"
 #include "tools/pool/role_name.h"
 
@@ -112,7 +113,7 @@ std::string WhyUnreachable(const PoolServerOptions& options) {
     return fmt::format("--advertise {}: {}", address, parsed.error().ToString());
   }
   const bool is_path = address.starts_with("unix:");
-  if (!options.advertise.empty() && is_path != (options.pool.fabric == "mem")) {
+  if (!options.advertise.empty() && is_path != rma::ListensAtPaths(options.pool.fabric)) {
     return fmt::format("--advertise {}: the fabric {} has other addresses", address,
                        options.pool.fabric);
   }
@@ -142,6 +143,10 @@ std::unique_ptr<Engine> MakeTree() {
 }
 
 }  // namespace
+
+std::string WhyNoFabric(const std::string& name) {
+  return rma::IsFabricName(name) ? "" : rma::kFabricNames;
+}
 
 namespace {
 

@@ -61,8 +61,7 @@ class MemoryServerTest : public testing::Test {
       MemoryServer::Open(world_.fabric, world_.AddressOf(1), kId, kChunks).value();
 };
 
-using Worlds = testing::Types<MemWorld, TcpWorld>;
-TYPED_TEST_SUITE(MemoryServerTest, Worlds);
+TYPED_TEST_SUITE(MemoryServerTest, SocketWorlds<testing::Types>);
 
 TYPED_TEST(MemoryServerTest, TellsHowManyChunksThereAre) {
   auto client = this->Connect();

@@ -43,8 +43,7 @@ class PoolEngineTest : public testing::Test {
   Batch batch_;
 };
 
-using Worlds = testing::Types<MemWorld, TcpWorld>;
-TYPED_TEST_SUITE(PoolEngineTest, Worlds);
+TYPED_TEST_SUITE(PoolEngineTest, SocketWorlds<testing::Types>);
 
 TYPED_TEST(PoolEngineTest, FindsWhatWasPut) {
   EXPECT_EQ(this->Run({.op = Op::kGet, .key = "a"}).verdict, Verdict::kAbsent);

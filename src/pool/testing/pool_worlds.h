@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -10,6 +11,9 @@
 #include "pool/testing/local_pool.h"
 #include "rma/mem_fabric.h"
 #include "rma/tcp_fabric.h"
+#ifdef SKEP_OFI
+#include "ofi/ofi_fabric.h"
+#endif
 
 namespace skep::pool {
 
@@ -25,6 +29,21 @@ struct TcpWorld {
   rma::TcpFabric fabric{SocketNetwork(), SystemClock()};
   Address AddressOf(uint32_t) const { return "127.0.0.1:0"; }
 };
+
+#ifdef SKEP_OFI
+// Over a provider of libfabric that is in each of its packages.
+struct OfiTcpWorld {
+  std::unique_ptr<rma::Fabric> made = rma::OfiFabric::Make("tcp").value();
+  rma::Fabric& fabric = *made;
+  Address AddressOf(uint32_t) const { return "127.0.0.1:0"; }
+};
+
+template <template <typename...> typename List>
+using SocketWorlds = List<MemWorld, TcpWorld, OfiTcpWorld>;
+#else
+template <template <typename...> typename List>
+using SocketWorlds = List<MemWorld, TcpWorld>;
+#endif
 
 // Threads that wait for a processor may take long.
 inline constexpr PoolTimes kPatientTimes = {.read_ns_max = 2'000'000'000,

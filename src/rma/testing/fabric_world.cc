@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iostream>
+#include <iterator>
 #include <random>
 #include <thread>
 
@@ -12,6 +15,9 @@
 #include "rma/tcp_fabric.h"
 #include "rma/testing/sim_fabric.h"
 #include "sim/sim_network.h"
+#ifdef SKEP_OFI
+#include "ofi/ofi_fabric.h"
+#endif
 
 namespace skep::rma {
 namespace {
@@ -80,6 +86,28 @@ class SimWorld final : public FabricWorld {
   int last_address_ = 0;
 };
 
+#ifdef SKEP_OFI
+class OfiWorld final : public FabricWorld {
+ public:
+  explicit OfiWorld(const std::string& provider)
+      : is_shm_(provider == "shm"), fabric_(std::move(*OfiFabric::Make(provider))) {}
+
+  Fabric& fabric() override { return *fabric_; }
+  Address NewAddress() override {
+    if (!is_shm_) return "127.0.0.1:0";
+    return fmt::format("unix:{}/{}", directory_.path(), ++last_address_);
+  }
+  Address NobodysAddress() override { return is_shm_ ? NewAddress() : "127.0.0.1:1"; }
+  void PassTime() override { LetTheKernelWork(); }
+
+ private:
+  TemporaryDirectory directory_;
+  const bool is_shm_;
+  std::unique_ptr<Fabric> fabric_;
+  int last_address_ = 0;
+};
+#endif
+
 template <typename World>
 FabricBackend Backend(const char* name) {
   return {.name = name, .make = [] { return std::make_unique<World>(); }};
@@ -91,9 +119,28 @@ std::vector<FabricBackend> SocketBackends() {
   return {Backend<MemWorld>("Mem"), Backend<TcpWorld>("Tcp")};
 }
 
+std::vector<FabricBackend> OfiBackends() {
+  std::vector<FabricBackend> backends;
+#ifdef SKEP_OFI
+  for (const auto& [name, provider] : {std::pair("OfiTcp", "tcp"), std::pair("OfiShm", "shm")}) {
+    if (const auto fabric = OfiFabric::Make(provider); !fabric) {
+      std::cout << "SKIPPED " << name << ": " << fabric.error().ToString() << "\n";
+      continue;
+    }
+    backends.push_back(
+        {.name = name, .make = [provider] { return std::make_unique<OfiWorld>(provider); }});
+  }
+#else
+  std::cout << "SKIPPED OfiTcp, OfiShm: built without libfabric-dev\n";
+#endif
+  return backends;
+}
+
 std::vector<FabricBackend> AllBackends() {
-  return {Backend<MemWorld>("Mem"), Backend<TcpWorld>("Tcp"), Backend<TcpSimWorld>("TcpSim"),
-          Backend<SimWorld>("Sim")};
+  std::vector<FabricBackend> backends = {Backend<MemWorld>("Mem"), Backend<TcpWorld>("Tcp"),
+                                         Backend<TcpSimWorld>("TcpSim"), Backend<SimWorld>("Sim")};
+  std::ranges::move(OfiBackends(), std::back_inserter(backends));
+  return backends;
 }
 
 }  // namespace skep::rma

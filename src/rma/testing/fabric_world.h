@@ -34,7 +34,10 @@ struct FabricBackend {
 
 inline void PrintTo(const FabricBackend& backend, std::ostream* to) { *to << backend.name; }
 
-// All there are: mem, tcp over sockets, tcp over a simulated network, the simulated fabric.
+// Those of libfabric that can be had here; says which cannot, and why.
+std::vector<FabricBackend> OfiBackends();
+// All there are: mem, tcp over sockets, tcp over a simulated network, the simulated fabric, and
+// those of libfabric.
 std::vector<FabricBackend> AllBackends();
 // Those whose endpoints listen on sockets.
 std::vector<FabricBackend> SocketBackends();
