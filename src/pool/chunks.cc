@@ -31,7 +31,7 @@ Chunks::Server* Chunks::FindMutable(uint32_t server) {
 
 void Chunks::Drain(uint32_t server) {
   Server* const at = FindMutable(server);
-  if (at == nullptr || at->state != ServerState::kOpen) return;
+  if (at == nullptr || at->state != ServerState::kOpen || CountOpen() == 1) return;
   at->state = ServerState::kDraining;
   ++version_;
   CountFree();
@@ -45,6 +45,11 @@ void Chunks::RemoveServer(uint32_t server) {
   at->free = 0;
   ++version_;
   LoseFrames(at->range);
+  if (CountOpen() == 0) {
+    for (Server& other : servers_) {
+      if (other.state == ServerState::kDraining) other.state = ServerState::kOpen;
+    }
+  }
   CountFree();
 }
 
@@ -71,6 +76,13 @@ void Chunks::CountFree() {
     capacity_ += server.range.count;
     free_count_ += server.free;
   }
+}
+
+bool Chunks::HasOnlyCopy(const Server& server) const {
+  return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
+    return chunk.items > 0 && chunk.frames[0] != kNoFrame && chunk.frames[1] == kNoFrame &&
+           &ServerOf(chunk.frames[0]) == &server;
+  });
 }
 
 uint64_t Chunks::CountLost() const {

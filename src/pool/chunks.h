@@ -55,7 +55,7 @@ class Chunks {
     bool is_lost() const { return state != State::kFree && frames[0] == kNoFrame; }
     friend bool operator==(const Chunk&, const Chunk&) = default;
   };
-  // Of a memory server, in this order only.
+  // Of a memory server, in this order, but for kDraining, which may be kOpen again.
   enum class ServerState : uint8_t {
     kOpen,
     kDraining,  // it gets no chunks, and those that it has are copied to others
@@ -74,9 +74,11 @@ class Chunks {
 
   // False, and nothing is changed: the range does not begin where the last one ended, or is empty.
   bool AddServer(const FrameRange& range);
-  // These change nothing if there is no such server, or it is that far already.
+  // These change nothing if there is no such server, or it is that far already. The only open server
+  // is not drained.
   void Drain(uint32_t server);
-  // It is drained if it was to be and no chunk has a frame of it; else what it has is lost.
+  // It is drained if it was to be and no chunk has a frame of it; else what it has is lost. If no
+  // open one is left, those that were to be drained are open again.
   void RemoveServer(uint32_t server);
   // False, and nothing is changed: the chunk, or one of the frames, is in no state for it.
   bool Lease(uint32_t chunk, uint32_t client, const ChunkFrames& frames);
@@ -153,6 +155,8 @@ class Chunks {
   uint64_t live_units() const { return live_units_; }
   // Of all frames. Cost: linear in chunks.
   uint64_t LiveUnitsOfFrames() const;
+  // Whether the server has the only frame of a chunk with items. Cost: linear in chunks.
+  bool HasOnlyCopy(const Server& server) const;
   // Those that are lost and have items. Cost: linear in chunks.
   uint64_t CountLost() const;
   // Rises with every change of the servers.

@@ -85,6 +85,9 @@ bool Cleaner::Load(const Victim& victim) {
       !FindSurvivors(ItemsIn(victim.chunk, victim.gen, {bytes_.get(), kChunkBytes}))) {
     survivors_.clear();
     session_.RefreshMap();
+    // The next ones may be readable.
+    from_rank_ = evicts_ ? victim.sealed_index : victim.live_units;
+    from_chunk_ = victim.chunk + 1;
     return false;
   }
   if (!evicts_ && !IsWorthIt()) {
@@ -98,21 +101,24 @@ bool Cleaner::Load(const Victim& victim) {
   next_ = 0;
   settled_units_ = 0;
   has_gained_ = true;
+  found_nothing_ = false;
   if (survivors_.empty()) EndVictim();
   return true;
 }
 
+// In whichever frame can be read.
 bool Cleaner::ReadChunk(const Victim& victim) {
-  FramePlace place;
-  if (session_.Locate(victim.chunk, victim.gen, &place) != ClientSession::Where::kHere) {
-    return false;
-  }
   if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
-  Round round;
-  for (uint32_t at = 0; at < kChunkBytes; at += kReadBytes) {
-    round.ReadMemory(place, at, kReadBytes, bytes_.get() + at);
+  for (; !session_.IsLate(); session_.RefreshMap()) {
+    FramePlace place;
+    if (session_.Locate(victim.chunk, victim.gen, &place) != ClientSession::Where::kHere) break;
+    Round round;
+    for (uint32_t at = 0; at < kChunkBytes; at += kReadBytes) {
+      round.ReadMemory(place, at, kReadBytes, bytes_.get() + at);
+    }
+    if (session_.Run(round)) return true;
   }
-  return session_.Run(round);
+  return false;
 }
 
 bool Cleaner::FindSurvivors(std::span<const ChunkItem> items) {

@@ -63,6 +63,9 @@ class ClientPlaces {
   void Learn(uint32_t chunk, uint8_t gen, const ChunkFrames& frames) {
     if (chunk < chunks_.size()) chunks_[chunk] = {.frames = frames, .gen = gen};
   }
+  void Forget(uint32_t chunk) {
+    if (chunk < chunks_.size()) chunks_[chunk] = {};
+  }
   // What is known may be old.
   void Forget() { std::ranges::fill(chunks_, Known()); }
 

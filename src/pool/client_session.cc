@@ -70,8 +70,10 @@ void ClientSession::Handle(const rma::Event& event) {
     case rma::Event::Kind::kLeft:
       index_servers_.Handle(event);
       memory_servers_.Handle(event);
-      if (event.kind == rma::Event::Kind::kLeft) greeted_.erase(event.peer);
-      if (event.kind == rma::Event::Kind::kJoined) suspects_.clear();
+      if (event.kind == rma::Event::Kind::kLeft) {
+        greeted_.erase(event.peer);
+        recognized_.erase(event.peer);
+      }
       break;
     case rma::Event::Kind::kDone:
       if (event.token < first_post_) break;
@@ -125,9 +127,9 @@ bool ClientSession::Run(const Round& round) {
   ++statistics_.rounds;
   if (!suspects_.empty()) ForgetOldSuspicions();
   for (const auto& [server, operations] : round.memory_) {
-    const bool writes =
-        !operations.empty() && operations.front().kind == rma::Operation::Kind::kWrite;
-    if (writes && !Greet(server)) return false;
+    if (operations.empty()) continue;
+    const bool writes = operations.front().kind == rma::Operation::Kind::kWrite;
+    if (writes ? !Greet(server) : !Recognize(server)) return false;
   }
   first_post_ = next_token_;
   post_failed_ = false;
@@ -145,7 +147,7 @@ bool ClientSession::Run(const Round& round) {
     post_failed_ = true;
     Suspect(server);
   }
-  const uint64_t begin_ns = posts_ > 0 && places_.has_replicas() ? now_ns() : 0;
+  uint64_t progress_ns = posts_ > 0 && places_.has_replicas() ? now_ns() : 0;
   while (posts_ > 0) {
     // The bytes are the caller's again only when each post has ended, and ending the connection
     // ends those that are still under way.
@@ -154,7 +156,9 @@ bool ClientSession::Run(const Round& round) {
     if (events.empty() && (IsLate() || HasOtherMap())) {
       for (const Posted& posted : posted_) endpoint_->Disconnect(posted.peer);
     } else if (events.empty() && places_.has_replicas()) {
-      GiveUpSlow(begin_ns);
+      GiveUpSlow(progress_ns);
+    } else if (places_.has_replicas()) {
+      progress_ns = now_ns();
     }
   }
   if (post_failed_) {
@@ -162,6 +166,7 @@ bool ClientSession::Run(const Round& round) {
     places_.Forget();
   } else {
     read_wait_ns_ = kReadWaitNs;
+    write_wait_ns_ = kWriteWaitNs;
   }
   return !post_failed_;
 }
@@ -185,6 +190,13 @@ std::optional<std::string_view> ClientSession::Call(rma::PeerId peer, std::strin
   *code = static_cast<ReplyCode>(reply_.bytes[0]);
   if (*code != ReplyCode::kOk) return std::nullopt;
   return std::string_view(reply_.bytes).substr(1);
+}
+
+std::string ClientSession::RequestOf(MessageKind kind) const {
+  std::string request(1, static_cast<char>(kind));
+  AppendVarint(request, map_.epoch);
+  AppendVarint(request, client_);
+  return request;
 }
 
 std::optional<PoolStatus> ClientSession::AskForStatus() {
@@ -253,16 +265,39 @@ bool ClientSession::TakeLease() {
   return now_ns() + times_.lease_ns / 4 < lease_until_ns_ || Renew() || HasLease();
 }
 
+// The answer to a hello in the name of this client, or of nobody. A server that does not answer for
+// as long as a write may take, or is another one than it was taken for, is suspected.
+bool ClientSession::SayHello(rma::PeerId peer, uint32_t server, uint32_t client, ReplyCode* code) {
+  std::string request(1, static_cast<char>(MessageKind::kHello));
+  AppendVarint(request, client);
+  AppendVarint(request, server);
+  const uint64_t deadline_ns = deadline_ns_;
+  if (places_.has_replicas()) deadline_ns_ = std::min(deadline_ns, now_ns() + kWriteWaitNs);
+  const bool is_well = Call(peer, request, code).has_value();
+  deadline_ns_ = deadline_ns;
+  if (is_well) {
+    recognized_.insert(peer);
+    std::erase(suspects_, server);
+  } else {
+    Suspect(server);
+    endpoint_->Disconnect(peer);
+  }
+  return is_well;
+}
+
+bool ClientSession::Recognize(uint32_t server) {
+  const rma::PeerId peer = MemoryPeer(server);
+  ReplyCode code;
+  return peer == 0 || recognized_.contains(peer) || SayHello(peer, server, 0, &code);
+}
+
 bool ClientSession::Greet(uint32_t server) {
   const uint64_t until_ns = places_.has_replicas() ? now_ns() + kWriteWaitNs : UINT64_MAX;
   const rma::PeerId peer = Await([&] { return MemoryPeer(server); }, until_ns);
   if (peer == 0) Suspect(server);
   if (peer == 0 || greeted_.contains(peer)) return peer != 0;
-  std::string request(1, static_cast<char>(MessageKind::kHello));
-  AppendVarint(request, client_);
-  AppendVarint(request, server);
   ReplyCode code;
-  if (Call(peer, request, &code)) {
+  if (SayHello(peer, server, client_, &code)) {
     greeted_.insert(peer);
     return true;
   }
@@ -337,18 +372,18 @@ void ClientSession::ForgetOldSuspicions() {
   if (now_ns() >= suspected_until_ns_) suspects_.clear();
 }
 
-void ClientSession::GiveUpSlow(uint64_t begin_ns) {
-  const uint64_t waited_ns = now_ns() - begin_ns;
+void ClientSession::GiveUpSlow(uint64_t progress_ns) {
+  const uint64_t waited_ns = now_ns() - progress_ns;
   for (const Posted& posted : posted_) {
     const uint32_t server = posted.memory_server;
-    if (server == 0 || posted.posts == 0 ||
-        waited_ns < (posted.reads ? read_wait_ns_ : kWriteWaitNs) ||
+    uint64_t& wait_ns = posted.reads ? read_wait_ns_ : write_wait_ns_;
+    if (server == 0 || posted.posts == 0 || waited_ns < wait_ns ||
         std::ranges::find(suspects_, server) != suspects_.end()) {
       continue;
     }
     Suspect(server);
     endpoint_->Disconnect(posted.peer);
-    if (posted.reads) read_wait_ns_ = std::min(2 * read_wait_ns_, kReadWaitNsMax);
+    wait_ns = std::min(2 * wait_ns, kWaitNsMax);
   }
 }
 

@@ -7,9 +7,11 @@
 //
 // Replicas. An item is read in one of the frames of its chunk. A memory server that does not answer
 // is left alone for kSuspicionNs, if others have the same chunks: one whose connection is not there
-// or ends, one that lets reads wait for kReadWaitNs, or writes for kWriteWaitNs. Those are ended
-// with the connection, so that their bytes are the caller's again. While all servers of a chunk
-// are left alone one of them is used all the same, and waited for.
+// or ends, that is another one than it was taken for, that has not finished any read for kReadWaitNs
+// while it had some, or any write for kWriteWaitNs. Those are ended with the connection, so that
+// their bytes are the caller's again. Each time the next round waits twice as long, up to
+// kWaitNsMax, until one has come about: servers that are all slow are waited for in the end. While
+// all servers of a chunk are left alone one of them is used all the same.
 //
 // Thread safety: one owner.
 #pragma once
@@ -185,6 +187,10 @@ class ClientSession {
               std::vector<FramePlace>* places);
   // Where a frame lies; nothing: it could not be found out.
   std::optional<FramePlace> PlaceOf(uint32_t frame);
+  // An item with a slot of this chunk did not check: where the chunk lies is asked for again.
+  void DoubtPlace(uint32_t chunk) { places_.Forget(chunk); }
+  // A request in this client's name.
+  std::string RequestOf(MessageKind kind) const;
   // Whether the pool removes the keys whose items are lost.
   bool removes_lost() const { return removes_lost_; }
   // Memory servers that do not answer, as it seems.
@@ -203,7 +209,7 @@ class ClientSession {
  private:
   static constexpr uint64_t kSuspicionNs = 500'000'000;
   static constexpr uint64_t kReadWaitNs = 50'000'000;
-  static constexpr uint64_t kReadWaitNsMax = 5'000'000'000;
+  static constexpr uint64_t kWaitNsMax = 5'000'000'000;
   static constexpr uint64_t kWriteWaitNs = 500'000'000;
 
   // What the present round has posted to one peer.
@@ -231,6 +237,10 @@ class ClientSession {
   // Sees to it that the memory server knows whose this connection is, so that it can fence it:
   // before anything is written there. False: the server does not answer.
   bool Greet(uint32_t server);
+  // Sees to it that it is this server, and no other one at its address, before it is read. False:
+  // it is not, or does not answer. True also if there is no connection yet.
+  bool Recognize(uint32_t server);
+  bool SayHello(rma::PeerId peer, uint32_t server, uint32_t client, ReplyCode* code);
   bool AskToJoin();
   bool LearnPlaces(uint32_t chunk);
   void TakePlacesVersion(uint64_t version);
@@ -238,7 +248,7 @@ class ClientSession {
   void Suspect(uint32_t server);
   void ForgetOldSuspicions();
   // Ends the posts that have waited for too long, with their connections, if others may answer.
-  void GiveUpSlow(uint64_t begin_ns);
+  void GiveUpSlow(uint64_t progress_ns);
 
   const std::unique_ptr<rma::Endpoint> endpoint_;
   Clock& clock_;
@@ -247,13 +257,17 @@ class ClientSession {
   PoolMap map_;
   Dialer index_servers_;
   Dialer memory_servers_;
-  std::set<rma::PeerId> greeted_;  // memory servers that know this client
+  // Memory servers that have told that they are those that they were taken for, and among them those
+  // that know this client.
+  std::set<rma::PeerId> recognized_;
+  std::set<rma::PeerId> greeted_;
   ClientPlaces places_;
   bool removes_lost_ = false;
   uint64_t places_version_ = 0;
   std::vector<uint32_t> suspects_;
   uint64_t suspected_until_ns_ = 0;  // all of them
   uint64_t read_wait_ns_ = kReadWaitNs;
+  uint64_t write_wait_ns_ = kWriteWaitNs;
   uint64_t look_at_places_ns_ = 0;
   DigestKeys keys_;
   uint32_t client_ = 0;  // 0: none

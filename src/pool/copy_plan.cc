@@ -17,11 +17,29 @@ size_t CopyPlan::OpenFrames(const Chunks::Chunk& chunk) const {
   }));
 }
 
+bool CopyPlan::IsLive(uint32_t to, const Copy& copy) const {
+  if (copy.is_entered) return true;
+  const Chunks::Chunk& at = chunks_.all()[to];
+  return at.state == Chunks::State::kLeased && at.client == copy.client &&
+         chunks_.all()[copy.chunk].gen == copy.gen;
+}
+
+std::optional<CopyPlan::Copy> CopyPlan::Of(uint32_t to) const {
+  const auto at = copies_.find(to);
+  return at != copies_.end() && IsLive(to, at->second) ? std::optional(at->second) : std::nullopt;
+}
+
+std::vector<uint32_t> CopyPlan::TargetsOf(uint32_t client) const {
+  std::vector<uint32_t> targets;
+  for (const auto& [to, copy] : copies_) {
+    if (copy.client == client && !copy.is_entered && IsLive(to, copy)) targets.push_back(to);
+  }
+  return targets;
+}
+
 bool CopyPlan::IsUnderWay(uint32_t chunk) const {
   return std::ranges::any_of(copies_, [&](const auto& copy) {
-    const Chunks::Chunk& to = chunks_.all()[copy.first];
-    // A lease that is not applied yet leaves the chunk free.
-    return copy.second.chunk == chunk && to.state != Chunks::State::kSealed;
+    return copy.second.chunk == chunk && IsLive(copy.first, copy.second);
   });
 }
 
@@ -49,13 +67,20 @@ std::optional<uint32_t> CopyPlan::FrameFor(const Chunks::Chunk& chunk,
 }
 
 std::optional<CopyPlan::Copy> CopyPlan::Next(const std::set<uint32_t>& taken) {
+  std::erase_if(copies_, [this](const auto& copy) { return !IsLive(copy.first, copy.second); });
+  if (vain_version_ != chunks_.version()) vain_ = 0;
+  vain_version_ = chunks_.version();
+  if (vain_ >= chunks_.all().size() && ++rests_ % kRests != 0) return std::nullopt;
   const size_t wanted = Wanted();
   const auto chunk = Look(next_copy_, [&](uint32_t at, const Chunks::Chunk& it) {
     return it.items > 0 && OpenFrames(it) < wanted && !IsUnderWay(at);
   });
+  vain_ = chunk ? 0 : vain_ + kChunksAtOnce;
   if (!chunk) return std::nullopt;
   const auto frame = FrameFor(chunks_.all()[*chunk], taken);
-  if (!frame) return std::nullopt;
+  if (!frame || chunks_.ServerOf(*frame).free <= KeptOf(chunks_.ServerOf(*frame))) {
+    return std::nullopt;
+  }
   return Copy{.chunk = *chunk, .gen = chunks_.all()[*chunk].gen, .frame = *frame};
 }
 

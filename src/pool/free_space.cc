@@ -66,8 +66,10 @@ bool FreeSpace::TellVictims(std::string_view fields, std::string* answer) {
   VictimsRequest request;
   if (!DecodeVictimsRequest(fields, &request)) return false;
   heard_ns_ = context_.now_ns();
+  if (request.found_nothing && !found_nothing_) {
+    found_nothing_units_ = context_.state.chunks().live_units();
+  }
   found_nothing_ = request.found_nothing;
-  found_nothing_units_ = context_.state.chunks().live_units();
   figures_ = request.figures;
   const uint32_t missing = Missing();
   EncodeVictims(

@@ -5,7 +5,7 @@
 //                  | cleaners | all lease,     | the cleaner
 //                  | alone    | cleaner works  | rests
 //
-// Counted are frames (frames.h): a chunk takes as many as it has replicas.
+// Counted are chunks with all their replicas, as far as there are servers (frames.h).
 // Reserve. The last few free chunks are leased to cleaners alone, so that a full pool can still be
 //   cleaned. A cleaner that dies costs one of them until its chunk, which is sealed when it has
 //   been silent, is empty or cleaned itself: it has few items, and so is one of the first victims.
@@ -21,6 +21,7 @@
 // Thread safety: one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -56,8 +57,15 @@ class FreeSpace {
   static uint32_t WantedOf(uint32_t chunks);
 
  private:
-  uint32_t chunk_count() const { return context_.state.chunks().CapacityFor(context_.replicas); }
-  uint32_t free_count() const { return context_.state.chunks().FreeFor(context_.replicas); }
+  uint32_t frames_per_chunk() const {
+    return std::clamp(context_.state.chunks().CountOpen(), 1u, context_.replicas);
+  }
+  uint32_t chunk_count() const {
+    return context_.state.chunks().CapacityFor(context_.replicas) / frames_per_chunk();
+  }
+  uint32_t free_count() const {
+    return context_.state.chunks().FreeFor(context_.replicas) / frames_per_chunk();
+  }
   // How many chunks more are to become free.
   uint32_t Missing() const;
   std::vector<Victim> Choose(const VictimsRequest& request) const;

@@ -405,12 +405,12 @@ void HashRole::ApplyFront() {
     const LogEntry entry = group.entries.entry(i);
     if (entry.kind == LogEntry::Kind::kLease) {
       leasing_.erase(entry.chunk);
+      copies_.HandleApplied(entry.chunk);
       for (const uint32_t frame : entry.frames) leasing_frames_.erase(frame);
     }
-    if (entry.kind == LogEntry::Kind::kSeal) copies_.End(entry.chunk);
-    if (entry.kind == LogEntry::Kind::kAdopt) copies_.End(entry.from);
     if (entry.kind == LogEntry::Kind::kLeave) seen_ns_.erase(entry.client);
     if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
+    if (entry.kind == LogEntry::Kind::kShed) shedding_.erase(entry.chunk);
     memory_watch_.HandleApplied(entry);
     chunks_.HandleApplied(entry);
   }
@@ -440,6 +440,14 @@ void HashRole::AnswerCall(const Group& group, const WaitingCall& call) {
     case MessageKind::kCopy:
       EncodeCopy(group.entries.entry(call.begin));
       break;
+    case MessageKind::kAdopt: {
+      // A chunk that has given its frame is free.
+      const auto from = group.entries.entry(call.begin).from;
+      const auto& all = context_.state.chunks().all();
+      const bool is_adopted = from < all.size() && all[from].state == Chunks::State::kFree;
+      fields_.push_back(is_adopted ? 1 : 0);
+      break;
+    }
     default:
       break;
   }

@@ -84,9 +84,9 @@ class HashRole {
   // Refuses what waits for an answer: this server has not the role any more.
   void RefuseWaiting();
 
-  // It may answer by itself now.
   // The sorted server has not acknowledged anything for too long, although its session lives.
   bool IsParted() const;
+  // It may answer by itself now.
   bool HasAuthority() const { return context_.now_ns() < authority_until_ns_; }
   // The roles to be set, in the version that has the present ones; nothing: these.
   std::optional<PoolRoles> wanted_roles() const;
@@ -181,6 +181,7 @@ class HashRole {
   // Chunks and frames whose lease is entered and not applied.
   std::set<uint32_t> leasing_;
   std::set<uint32_t> leasing_frames_;
+  std::set<uint32_t> shedding_;  // chunks whose shedding is entered and not applied
   Placement placement_;
   CopyPlan copies_;
   uint64_t authority_until_ns_ = 0;

@@ -41,7 +41,7 @@ void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   Group& group = OpenGroup(count, 0);
   const size_t begin = group.entries.size();
   Placement::Choice choice;
-  for (uint32_t i = 0; i < count && free_space_.MayLease(purpose, leasing_frames_.size()); ++i) {
+  for (uint32_t i = 0; i < count && free_space_.MayLease(purpose, leasing_.size()); ++i) {
     choice = placement_.Choose(context_.replicas, avoid, leasing_frames_);
     if (!choice) break;
     EnterLease(group, client, choice.frames);
@@ -66,11 +66,18 @@ uint32_t HashRole::EnterLease(Group& group, uint32_t client, const ChunkFrames& 
   return *chunk;
 }
 
+// A copier that asks does not know of an earlier chunk of its own, if there is one: an answer was
+// lost.
 void HashRole::OfferCopy(const rma::Event& event, std::string_view fields) {
   uint32_t client = 0;
   if (!TakeClient(event, &fields, &client)) return;
-  const auto copy = copies_.Next(leasing_frames_);
+  for (const uint32_t target : copies_.TargetsOf(client)) {
+    Enter({.kind = LogEntry::Kind::kSeal, .client = client, .chunk = target});
+  }
+  auto copy = copies_.Next(leasing_frames_);
   if (!copy) return context_.Answer(event.peer, event.token, {});
+  copy->client = client;
+  copy->is_entered = true;
   Group& group = OpenGroup(1, 0);
   const size_t begin = group.entries.size();
   copies_.Begin(EnterLease(group, client, {copy->frame, kNoFrame}), *copy);
@@ -79,13 +86,11 @@ void HashRole::OfferCopy(const rma::Event& event, std::string_view fields) {
 
 // No field, if there is nothing to be copied any more.
 void HashRole::EncodeCopy(const LogEntry& lease) {
-  const CopyPlan::Copy& copy = copies_.Of(lease.chunk);
-  const Chunks::Chunk& from = context_.state.chunks().all()[copy.chunk];
-  const Chunks::Chunk& to = context_.state.chunks().all()[lease.chunk];
-  const bool is_leased = to.state == Chunks::State::kLeased && to.client == lease.client;
-  if (!is_leased || from.gen != copy.gen || from.frames[0] == kNoFrame) return;
-  for (const uint64_t field : {uint64_t{copy.chunk}, uint64_t{copy.gen}, uint64_t{from.frames[0]},
-                               uint64_t{lease.chunk}, uint64_t{to.frames[0]}}) {
+  copies_.HandleApplied(lease.chunk);
+  const auto copy = copies_.Of(lease.chunk);
+  if (!copy || copy->client != lease.client) return;
+  for (const uint64_t field : {uint64_t{copy->chunk}, uint64_t{copy->gen}, uint64_t{lease.chunk},
+                               uint64_t{lease.frames[0]}}) {
     AppendVarint(fields_, field);
   }
 }
@@ -109,12 +114,12 @@ void HashRole::Drain(const rma::Event& event, std::string_view fields) {
   if (!TakeNumber(fields, &server) || !fields.empty()) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
+  // Chunks::Drain looks again at whether there is another one.
   const Chunks& chunks = context_.state.chunks();
   const Chunks::Server* const known = chunks.FindServer(server);
-  const bool has_other = std::ranges::any_of(chunks.servers(), [&](const Chunks::Server& other) {
-    return other.state == Chunks::ServerState::kOpen && other.range.server != server;
-  });
-  if (known == nullptr || !known->is_there() || !has_other) {
+  const bool is_open = known != nullptr && known->state == Chunks::ServerState::kOpen;
+  if (known == nullptr || !known->is_there() ||
+      (is_open && chunks.CountOpen() <= context_.replicas)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kRefused);
   }
   Group& group = OpenGroup(1, 0);
@@ -134,10 +139,10 @@ void HashRole::ShedDrained() {
     return server.state == Chunks::ServerState::kDraining;
   };
   if (!std::ranges::any_of(context_.state.chunks().servers(), is_draining)) return;
-  constexpr int kChunksShed = 64;
-  for (int i = 0; i < kChunksShed; ++i) {
+  constexpr size_t kChunksShed = 64;
+  while (shedding_.size() < kChunksShed) {
     const auto chunk = copies_.FindShedding();
-    if (!chunk) return;
+    if (!chunk || !shedding_.insert(*chunk).second) return;
     Enter({.kind = LogEntry::Kind::kShed, .chunk = *chunk});
   }
 }

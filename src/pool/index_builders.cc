@@ -15,6 +15,7 @@ constexpr uint64_t kBucketsAtOnce = 256;
 constexpr size_t kPostsMax = 8;
 constexpr size_t kItemsAtOnce = 256;  // two MiB at most
 constexpr uint64_t kPauseNs = 50'000'000;
+constexpr uint64_t kPostNsMax = 1'000'000'000;
 
 // As many bytes of an item as surely have its key.
 uint32_t BytesWithKey(Slot slot) {
@@ -48,15 +49,35 @@ TreeBuilder::TreeBuilder(IndexContext& context, Engine& tree)
 bool TreeBuilder::Step() {
   const HashIndex& hash = *context_.state.hash();
   if (waiting_.empty() && next_bucket_ < hash.buckets()) Enumerate();
-  const bool may_send = context_.now_ns() >= retry_ns_;
-  while (may_send && !waiting_.empty() && posts_.size() < kPostsMax) {
+  // Those whose server is left alone come around once.
+  for (size_t left = waiting_.size(); left > 0 && posts_.size() < kPostsMax; --left) {
     std::vector<Wanted> wanted = std::move(waiting_.front());
     waiting_.pop_front();
-    if (Send(wanted)) continue;
-    TryElsewhere(std::move(wanted));
-    break;
+    if (IsLeftAlone(wanted.front())) {
+      waiting_.push_back(std::move(wanted));
+    } else if (!Send(wanted)) {
+      TryElsewhere(std::move(wanted));
+    }
   }
+  EndOldPosts();
   return waiting_.empty() && posts_.empty() && next_bucket_ == hash.buckets();
+}
+
+bool TreeBuilder::IsLeftAlone(const Wanted& wanted) const {
+  const auto place = PlaceOf(wanted);
+  const auto pause = place ? paused_until_ns_.find(place->server) : paused_until_ns_.end();
+  return pause != paused_until_ns_.end() && context_.now_ns() < pause->second;
+}
+
+// Posts to a server that stands still end with the connection.
+void TreeBuilder::EndOldPosts() {
+  if (posts_.empty() || context_.now_ns() < posts_.front().sent_ns + kPostNsMax) return;
+  servers_.HangUp(posts_.front().server);
+}
+
+// Of the index word there is what tells the bucket, and the slot's signature.
+KeyDigest TreeBuilder::DigestOf(const Wanted& wanted) {
+  return {.index = uint64_t{wanted.slot.signature()} << 56 | wanted.index, .tag = wanted.tag};
 }
 
 // The frame that an item is read in: at each attempt the chunk's next one. Nothing: it is lost.
@@ -85,9 +106,7 @@ void TreeBuilder::Enqueue(std::vector<Wanted> found) {
   for (const Wanted& one : found) {
     const auto place = PlaceOf(one);
     if (!place) {
-      // Of the index word there is what tells the bucket, and the slot's signature.
-      const uint64_t index = uint64_t{one.slot.signature()} << 56 | one.index;
-      context_.state.RemoveUnknowable({.index = index, .tag = one.tag}, one.slot);
+      context_.state.RemoveUnknowable(DigestOf(one), one.slot);
       continue;
     }
     std::vector<Wanted>& wanted = by_server[place->server];
@@ -100,9 +119,10 @@ void TreeBuilder::Enqueue(std::vector<Wanted> found) {
 }
 
 void TreeBuilder::TryElsewhere(std::vector<Wanted> wanted) {
+  const auto place = PlaceOf(wanted.front());
+  if (place) paused_until_ns_[place->server] = context_.now_ns() + kPauseNs;
   for (Wanted& one : wanted) ++one.attempt;
   Enqueue(std::move(wanted));
-  retry_ns_ = context_.now_ns() + kPauseNs;
 }
 
 // False: there is no connection now. The items are of one server, or were: a frame may have gone.
@@ -115,6 +135,8 @@ bool TreeBuilder::Send(std::vector<Wanted>& wanted) {
   size_t bytes = 0;
   for (const Wanted& item : wanted) bytes += BytesWithKey(item.slot);
   Post post = {.token = next_token_++,
+               .server = first->server,
+               .sent_ns = context_.now_ns(),
                .wanted = {},
                .bytes = std::make_unique_for_overwrite<std::byte[]>(bytes)};
   std::vector<rma::Operation> operations;
@@ -157,15 +179,21 @@ bool TreeBuilder::HandleDone(const rma::Event& event) {
 void TreeBuilder::Add(const Post& post) {
   const HashIndex& hash = *context_.state.hash();
   batch_.Clear();
+  std::vector<Wanted> elsewhere;
   for (const Wanted& wanted : post.wanted) {
     const std::string_view key = KeyToldBy({wanted.bytes, wanted.size});
-    const KeyDigest digest = DigestOf(context_.state.keys(), key);
+    const KeyDigest digest = pool::DigestOf(context_.state.keys(), key);
     // If the slot is the key's still, its chunk was not recycled, and the bytes are the item's.
-    if (hash.Find(digest) != wanted.slot) continue;
-    batch_.Put(batch_.scratch().Copy(key), BytesOf(wanted.slot));
+    if (hash.Find(digest) == wanted.slot) {
+      batch_.Put(batch_.scratch().Copy(key), BytesOf(wanted.slot));
+    } else if (hash.Find(DigestOf(wanted)) == wanted.slot) {
+      // Another server is at the address.
+      elsewhere.push_back(wanted);
+    }
   }
   tree_.Execute(batch_);
   batch_.Clear();
+  if (!elsewhere.empty()) TryElsewhere(std::move(elsewhere));
 }
 
 }  // namespace skep::pool

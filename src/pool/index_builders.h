@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,15 +72,21 @@ class TreeBuilder {
   // Of one server, read together.
   struct Post {
     uint64_t token = 0;
+    uint32_t server = 0;
+    uint64_t sent_ns = 0;
     std::vector<Wanted> wanted;
     std::unique_ptr<std::byte[]> bytes;
   };
 
+  static KeyDigest DigestOf(const Wanted& wanted);
   std::optional<FramePlace> PlaceOf(const Wanted& wanted) const;
+  // Its server was found not to answer a moment ago.
+  bool IsLeftAlone(const Wanted& wanted) const;
+  void EndOldPosts();
   void Enumerate();
   // To be read, by server; and removes the keys of those that are lost.
   void Enqueue(std::vector<Wanted> found);
-  // In the other frames, after a pause.
+  // In the other frames; the server that they were to be read in is left alone for a while.
   void TryElsewhere(std::vector<Wanted> wanted);
   bool Send(std::vector<Wanted>& wanted);
   void Add(const Post& post);
@@ -89,9 +96,9 @@ class TreeBuilder {
   Dialer servers_;
   uint64_t next_bucket_ = 0;
   uint64_t next_token_ = kFirstToken;
-  std::deque<std::vector<Wanted>> waiting_;  // to be sent; of one server each, and few
-  uint64_t retry_ns_ = 0;                    // nothing is sent before: a read has failed
-  std::deque<Post> posts_;                   // under way
+  std::deque<std::vector<Wanted>> waiting_;       // to be sent; of one server each, and few
+  std::map<uint32_t, uint64_t> paused_until_ns_;  // by server
+  std::deque<Post> posts_;                        // under way
   Batch batch_;
 };
 

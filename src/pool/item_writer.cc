@@ -12,13 +12,6 @@ constexpr Status kNotKnown(Code::kUnavailable,
                            "the pool does not answer: whether it was done is not known");
 constexpr Status kFull(Code::kOutOfMemory, "the pool is full");
 
-std::string RequestOf(MessageKind kind, const ClientSession& session) {
-  std::string request(1, static_cast<char>(kind));
-  AppendVarint(request, session.epoch());
-  AppendVarint(request, session.client());
-  return request;
-}
-
 void Settle(Write& write, Status status) {
   write.status = status;
   write.is_settled = true;
@@ -150,7 +143,7 @@ Status ItemWriter::TakeChunk() {
 }
 
 Status ItemWriter::Lease(std::optional<Chunk>* chunk) {
-  request_ = RequestOf(MessageKind::kLease, session_);
+  request_ = session_.RequestOf(MessageKind::kLease);
   AppendVarint(request_, 1);
   request_.push_back(static_cast<char>(purpose_));
   for (const uint32_t server : session_.suspects()) AppendVarint(request_, server);
@@ -206,7 +199,7 @@ bool ItemWriter::Commit(std::span<Write> writes) {
 }
 
 ItemWriter::Answer ItemWriter::Send(std::span<Write> writes, uint64_t first_sequence) {
-  request_ = RequestOf(MessageKind::kCommit, session_);
+  request_ = session_.RequestOf(MessageKind::kCommit);
   uint64_t sequence = first_sequence;
   for (const Write& write : writes) {
     ++sequence;
@@ -235,14 +228,15 @@ ItemWriter::Answer ItemWriter::Send(std::span<Write> writes, uint64_t first_sequ
   return Answer::kVerdicts;
 }
 
-// Not waited for longer than a call; a chunk whose sealing is lost is sealed when the client ends.
+// Not waited for longer than a call. What was not sealed, as far as is known, is sealed another time;
+// a client that is not known has nothing to be sealed.
 void ItemWriter::SealFull() {
   if (full_.empty()) return;
-  request_ = RequestOf(MessageKind::kSeal, session_);
+  request_ = session_.RequestOf(MessageKind::kSeal);
   for (const uint32_t chunk : full_) AppendVarint(request_, chunk);
-  full_.clear();
   ReplyCode code;
   session_.Call(ClientSession::To::kHashServer, request_, &code);
+  if (code == ReplyCode::kOk || code == ReplyCode::kUnknownClient) full_.clear();
 }
 
 }  // namespace skep::pool

@@ -207,7 +207,10 @@ void ItemFinder::TakeItems(Task& task) {
     if (item && item->key == task.lookup->key) {
       return Found(task, {.slot = read.slot, .at = task.at, .chain = task.reader.chain()}, *item);
     }
-    if (!item) is_torn = true;
+    if (!item) {
+      is_torn = true;
+      session_.DoubtPlace(read.slot.chunk());
+    }
   }
   if (is_torn) {
     TryAgain(task, &session_.statistics().retries_torn);
@@ -311,6 +314,7 @@ bool ItemFinder::ReadMoreItems(std::span<const Slot> slots,
     for (size_t i = 0; i < slots.size(); ++i) {
       if (!reads[i].is_to_read || IsToReadWhole(reads[i])) continue;
       (*items)[i] = ReadItem(PlaceOf(slots[i]), reads[i].span());
+      if (!(*items)[i]) session_.DoubtPlace(slots[i].chunk());
     }
   }
 }

@@ -84,13 +84,20 @@ void MemoryWatch::Look(const Chunks::Server& server) {
   const uint64_t step = std::min(now - watched.looked_ns, kAskAgainNs);
   watched.silent_ns = is_live || watched.looked_ns == 0 ? 0 : watched.silent_ns + step;
   watched.looked_ns = now;
-  if (!is_live) LookAtSilent(id, watched);
+  if (!is_live) LookAtSilent(server, watched);
 }
 
-void MemoryWatch::LookAtSilent(uint32_t server, const Watched& watched) {
-  if (watched.silent_ns > context_.times.memory_gone_ns) return Remove(server);
-  Ask(server, MessageKind::kHello,
-      [this, server](std::string_view) { watched_[server].silent_ns = 0; });
+void MemoryWatch::LookAtSilent(const Chunks::Server& server, const Watched& watched) {
+  const uint32_t id = server.range.server;
+  if (IsGone(server, watched.silent_ns)) return Remove(id);
+  Ask(id, MessageKind::kHello, [this, id](std::string_view) { watched_[id].silent_ns = 0; });
+}
+
+bool MemoryWatch::IsGone(const Chunks::Server& server, uint64_t silent_ns) const {
+  const PoolTimes& times = context_.times;
+  if (silent_ns <= times.memory_gone_ns) return false;
+  return silent_ns > times.only_copy_gone_ns || context_.removes_lost ||
+         !context_.state.chunks().HasOnlyCopy(server);
 }
 
 void MemoryWatch::Remove(uint32_t server) {

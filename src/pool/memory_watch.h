@@ -3,7 +3,8 @@
 //
 // A server takes part when its node is there and it has told how many frames it has. It is gone
 // when its session with the coordinator has ended and it has not answered for memory_gone_ns: what
-// it had is lost. A server whose session has ended and that answers is not gone; nor is one that
+// it had is lost. One that has the only copy of items is waited for longer, only_copy_gone_ns, unless
+// the pool removes the keys of lost items. A server whose session has ended and that answers is not gone; nor is one that
 // this hash server does not reach and whose session lasts, since its clients may reach it, and
 // those that do not read the other replica.
 // That a server is gone is for ever, though it may only have been stopped: its number is never used
@@ -59,7 +60,8 @@ class MemoryWatch {
   void Ask(uint32_t server, MessageKind kind, std::function<void(std::string_view)> on_good);
   void Greet(uint32_t server);
   void Look(const Chunks::Server& server);
-  void LookAtSilent(uint32_t server, const Watched& watched);
+  void LookAtSilent(const Chunks::Server& server, const Watched& watched);
+  bool IsGone(const Chunks::Server& server, uint64_t silent_ns) const;
   void Remove(uint32_t server);
   void Enter(const LogEntry& entry);
 

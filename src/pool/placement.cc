@@ -1,6 +1,7 @@
 #include "pool/placement.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace skep::pool {
 namespace {
@@ -9,6 +10,12 @@ bool IsOpen(const Chunks::Server& server) { return server.state == Chunks::Serve
 
 double FreeShare(const Chunks::Server& server) {
   return static_cast<double>(server.free) / server.range.count;
+}
+
+// Of `count` servers, the others of which have so much weight together.
+double CappedWeight(double weight, double others, size_t count) {
+  const double turns_max = Placement::kTurnsMax / static_cast<double>(count);
+  return turns_max >= 1 ? weight : std::min(weight, others * turns_max / (1 - turns_max));
 }
 
 }  // namespace
@@ -35,35 +42,35 @@ Placement::Choice Placement::Choose(size_t replicas, const std::set<uint32_t>& a
   return choice;
 }
 
-double Placement::WeightOf(const Chunks::Server& server, double average) const {
-  return std::min(FreeShare(server), kShareMax * average);
-}
-
-// The server whose turn it is gets what all have got.
+// The server whose turn it is gives what all have got.
 std::optional<uint32_t> Placement::ChooseFrame(
     const std::function<bool(const Chunks::Server&)>& may, const std::set<uint32_t>& taken) {
-  std::map<uint32_t, uint32_t> frames;  // by server
+  struct Candidate {
+    uint32_t server;
+    uint32_t frame;
+    double share;
+  };
+  std::vector<Candidate> candidates;
   double shares = 0;
   for (const Chunks::Server& server : chunks_.servers()) {
     if (!may(server)) continue;
     const auto frame =
         chunks_.FindFreeFrame(server, [&](uint32_t at) { return taken.contains(at); });
     if (!frame) continue;
-    frames[server.range.server] = *frame;
+    candidates.push_back({server.range.server, *frame, FreeShare(server)});
     shares += FreeShare(server);
   }
-  if (frames.empty()) return std::nullopt;
-  const double average = shares / static_cast<double>(frames.size());
+  if (candidates.empty()) return std::nullopt;
   double sum = 0;
-  uint32_t best = frames.begin()->first;
-  for (const auto& [server, frame] : frames) {
-    const double weight = WeightOf(*chunks_.FindServer(server), average);
-    credits_[server] += weight;
+  const Candidate* best = &candidates.front();
+  for (const Candidate& at : candidates) {
+    const double weight = CappedWeight(at.share, shares - at.share, candidates.size());
+    credits_[at.server] += weight;
     sum += weight;
-    if (credits_[server] > credits_[best]) best = server;
+    if (credits_[at.server] > credits_[best->server]) best = &at;
   }
-  credits_[best] -= sum;
-  return frames[best];
+  credits_[best->server] -= sum;
+  return best->frame;
 }
 
 }  // namespace skep::pool

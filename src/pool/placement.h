@@ -1,8 +1,9 @@
 // placement.h: which memory servers a chunk gets its frames of.
 //
-// Servers take turns by weight: a server's weight is the share of its frames that are free, but at
-// most kShareMax times the average of all, so that a server that has just come, and is empty, gets
-// more chunks than the others and not all of them. Replicas lie on different servers.
+// Servers take turns by weight: a server's weight is the share of its frames that are free, but no
+// server gets more than kTurnsMax times as many turns as the average, so that one that has just come,
+// and is empty, gets more chunks than the others and not all of them. Replicas lie on different
+// servers.
 //
 // Only the hash server chooses, and the log tells what it chose: this is no part of the state.
 // Thread safety: one owner.
@@ -20,7 +21,7 @@ namespace skep::pool {
 
 class Placement {
  public:
-  static constexpr double kShareMax = 2;
+  static constexpr double kTurnsMax = 2;
 
   // `chunks` outlives it.
   explicit Placement(const Chunks& chunks) : chunks_(chunks) {}
@@ -41,7 +42,6 @@ class Placement {
  private:
   std::optional<uint32_t> ChooseFrame(const std::function<bool(const Chunks::Server&)>& may,
                                       const std::set<uint32_t>& taken);
-  double WeightOf(const Chunks::Server& server, double average) const;
 
   const Chunks& chunks_;
   std::map<uint32_t, double> credits_;  // by server

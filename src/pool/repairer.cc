@@ -12,50 +12,49 @@ namespace {
 
 constexpr uint32_t kPieceBytes = 64 * 1024;
 
-std::string RequestOf(MessageKind kind, const ClientSession& session) {
-  std::string request(1, static_cast<char>(kind));
-  AppendVarint(request, session.epoch());
-  AppendVarint(request, session.client());
-  return request;
-}
-
 }  // namespace
 
 bool Repairer::Step() {
   session_.LookAtPlaces();
-  return session_.Join() && (CopyOne() || RemoveSomeLost());
+  return session_.Join() && (CopyOne() || (!session_.IsLate() && RemoveSomeLost()));
 }
 
 bool Repairer::AskForCopy(Copy* copy) {
   ReplyCode code;
   auto fields =
-      session_.Call(ClientSession::To::kHashServer, RequestOf(MessageKind::kCopy, session_), &code);
+      session_.Call(ClientSession::To::kHashServer, session_.RequestOf(MessageKind::kCopy), &code);
   if (code == ReplyCode::kUnknownClient) session_.ForgetClient();
-  uint32_t from = 0;
-  uint32_t to = 0;
+  uint32_t to_frame = 0;
   if (!fields || !TakeNumber(*fields, &copy->chunk) || !TakeNumber(*fields, &copy->gen) ||
-      !TakeNumber(*fields, &from) || !TakeNumber(*fields, &copy->to) || !TakeNumber(*fields, &to)) {
+      !TakeNumber(*fields, &copy->to) || !TakeNumber(*fields, &to_frame)) {
     return false;
   }
-  const auto from_place = session_.PlaceOf(from);
-  const auto to_place = session_.PlaceOf(to);
-  if (!from_place || !to_place) return false;
-  copy->from_place = *from_place;
+  const auto to_place = session_.PlaceOf(to_frame);
+  if (!to_place) return false;
   copy->to_place = *to_place;
   return true;
 }
 
+// Reads in whichever frame can be read.
+bool Repairer::ReadBytes(const Copy& copy) {
+  for (; !session_.IsLate(); session_.RefreshMap()) {
+    FramePlace place;
+    if (session_.Locate(copy.chunk, copy.gen, &place) != ClientSession::Where::kHere) return false;
+    Round reads;
+    for (uint32_t at = 0; at < kChunkBytes; at += kPieceBytes) {
+      reads.ReadMemory(place, at, kPieceBytes, bytes_.get() + at);
+    }
+    if (session_.Run(reads)) return true;
+  }
+  return false;
+}
+
 bool Repairer::CopyBytes(const Copy& copy) {
   if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
-  Round reads;
+  if (!ReadBytes(copy)) return false;
   Round writes;
   for (uint32_t at = 0; at < kChunkBytes; at += kPieceBytes) {
-    reads.ReadMemory(copy.from_place, at, kPieceBytes, bytes_.get() + at);
     writes.WriteMemory(copy.to_place, at, kPieceBytes, bytes_.get() + at);
-  }
-  while (!session_.Run(reads)) {
-    if (session_.IsLate()) return false;
-    session_.RefreshMap();
   }
   if (session_.Run(writes)) return true;
   // It may arrive yet, and nobody else may have that chunk before.
@@ -63,27 +62,33 @@ bool Repairer::CopyBytes(const Copy& copy) {
   return false;
 }
 
-bool Repairer::Tell(MessageKind kind, std::initializer_list<uint64_t> fields) {
-  std::string request = RequestOf(kind, session_);
+std::optional<std::string_view> Repairer::Tell(MessageKind kind,
+                                               std::initializer_list<uint64_t> fields) {
+  std::string request = session_.RequestOf(kind);
   for (const uint64_t field : fields) AppendVarint(request, field);
   ReplyCode code;
-  return session_.Call(ClientSession::To::kHashServer, request, &code).has_value();
+  return session_.Call(ClientSession::To::kHashServer, request, &code);
 }
 
 bool Repairer::CopyOne() {
   Copy copy;
   if (!AskForCopy(&copy)) return false;
-  const bool is_copied =
-      CopyBytes(copy) && Tell(MessageKind::kAdopt, {copy.chunk, copy.gen, copy.to});
-  if (is_copied) ++figures_.chunks_copied;
-  // Of a chunk that was not adopted, or whose answer was lost.
-  if (session_.client() != 0) Tell(MessageKind::kSeal, {copy.to});
-  return is_copied;
+  bool is_adopted = false;
+  if (CopyBytes(copy)) {
+    const auto told = Tell(MessageKind::kAdopt, {copy.chunk, copy.gen, copy.to});
+    is_adopted = told == std::string_view("\1", 1);
+  }
+  if (is_adopted) ++figures_.chunks_copied;
+  // A chunk that was not adopted, as far as is known, is of no use.
+  if (!is_adopted && session_.client() != 0) Tell(MessageKind::kSeal, {copy.to});
+  return is_adopted;
 }
 
 bool Repairer::RemoveSomeLost() {
   const uint64_t version = session_.places_version();
   if (removed_version_ == version) return false;
+  if (pass_version_ != version) next_key_.clear();
+  pass_version_ = version;
   std::string request(1, static_cast<char>(MessageKind::kLost));
   AppendVarint(request, session_.epoch());
   AppendBytes(request, next_key_);

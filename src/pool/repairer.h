@@ -16,8 +16,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "pool/cleaner_messages.h"
 #include "pool/client_session.h"
@@ -41,13 +44,14 @@ class Repairer {
     uint32_t chunk = 0;
     uint8_t gen = 0;
     uint32_t to = 0;
-    FramePlace from_place;
     FramePlace to_place;
   };
 
   bool AskForCopy(Copy* copy);
+  bool ReadBytes(const Copy& copy);
   bool CopyBytes(const Copy& copy);
-  bool Tell(MessageKind kind, std::initializer_list<uint64_t> fields);
+  // The fields of the answer.
+  std::optional<std::string_view> Tell(MessageKind kind, std::initializer_list<uint64_t> fields);
   bool CopyOne();
   bool RemoveSomeLost();
 
@@ -55,6 +59,7 @@ class Repairer {
   ItemWriter& writer_;
   std::unique_ptr<std::byte[]> bytes_;
   std::string next_key_;          // where to look for lost items
+  uint64_t pass_version_ = 0;     // of the memory servers when the pass began
   uint64_t removed_version_ = 0;  // of the memory servers whose losses were removed
   UpkeepFigures& figures_;
 };

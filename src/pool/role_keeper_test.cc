@@ -153,7 +153,11 @@ TEST_F(RoleKeeperTest, SetsWhatIsWanted) {
 // checks that no epoch gives two), and everybody hears which.
 TEST_F(RoleKeeperTest, OfTwoWishesOneComesTrue) {
   std::set<uint32_t> sorted;
-  for (const uint64_t seed : Seeds(40)) {
+  constexpr int kSeedsMin = 40;
+  int seeds = 0;
+  // Each of the two comes true in one of some ten.
+  for (const uint64_t seed : Seeds(10 * kSeedsMin)) {
+    if (++seeds > kSeedsMin && sorted.size() == 2) break;
     Begin(seed);
     Start(5);
     Start(9);
@@ -169,6 +173,7 @@ TEST_F(RoleKeeperTest, OfTwoWishesOneComesTrue) {
     ASSERT_TRUE(RunUntil([&] { return MapOf(5).epoch == 3 && MapOf(12).epoch == 3; }));
     sorted.insert(MapOf(5).sorted_server);
   }
+  if (seeds < kSeedsMin) return;
   EXPECT_EQ(sorted, (std::set<uint32_t>{0, 12}));
 }
 

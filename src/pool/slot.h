@@ -9,8 +9,8 @@
 //   units      how many units of 64 bytes the item has; 255: that many or more, its header says
 //   gen        how often the chunk was recycled, modulo 256: a slot that outlived its item differs
 //              from every slot of the chunk's next items
-//   chunk      the number of a chunk of 2 MiB, which FrameRanges (chunks.h) maps to a memory
-//              server and an offset: where a chunk lies changes without a change of its slots
+//   chunk      the number of a chunk of 2 MiB, which lies in frames of memory servers (frames.h):
+//              where it lies changes without a change of its slots
 //   unit       the item's first unit in its chunk
 //
 // One word, so that a one-sided read sees a whole slot and a server publishes it by one store

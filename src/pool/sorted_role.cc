@@ -129,7 +129,7 @@ void SortedRole::TellLost(const rma::Event& event, std::string_view fields) {
     return context_.Answer(event.peer, event.token, fields_);
   }
   batch_.Clear();
-  batch_.set_scan_bytes_max(kKeyBytesScanned);
+  batch_.set_scan_bytes_max(kKeyBytesForLost);
   batch_.Scan(Range::From(lower), {.limit = kKeysForLost});
   context_.state.tree()->AwaitRelease(context_.state.tree()->Execute(batch_));
   const Outcome& outcome = batch_.outcome(0);

@@ -26,6 +26,7 @@ class SortedRole {
   static constexpr size_t kKeyBytesScanned = 64 << 20;
   // Keys that are looked at by one question for lost ones.
   static constexpr uint32_t kKeysForLost = 16 * 1024;
+  static constexpr size_t kKeyBytesForLost = 4 << 20;
   // Entries that wait, above which the log is applied whatever else there is to do.
   static constexpr uint64_t kWaitingMax = 64 * 1024;
 

@@ -22,7 +22,10 @@ bool UpkeepAgent::Turn() {
   if (work_ == nullptr && !Open()) return false;
   work_->session->set_deadline_ns(clock_.MonotonicNs() + kTurnNs);
   const bool cleans = work_->cleaner.Step();
-  return work_->repairer.Step() || cleans;
+  const bool repairs = work_->repairer.Step();
+  // What was moved to a chunk that has lost a server is to be copied, too.
+  work_->writer.SealOld();
+  return repairs || cleans;
 }
 
 bool UpkeepAgent::Open() {

@@ -15,7 +15,8 @@ PoolPlan::PoolPlan(Kind kind, Random& random) {
   times = {.read_ns_max = (5 + random.Below(45)) * kMs,
            .lease_ns = (40 + random.Below(160)) * kMs,
            .silence_ns_max = (200 + random.Below(800)) * kMs,
-           .memory_gone_ns = (20 + random.Below(200)) * kMs};
+           .memory_gone_ns = (20 + random.Below(200)) * kMs,
+           .only_copy_gone_ns = 400 * kMs};
   slow_one_in = uint64_t{4} << random.Below(5);
   stall_one_in = uint64_t{2} << random.Below(5);
   if (random.Chance(1, 2)) think_ns_max = random.Chance(1, 2) ? 20 * step_ns : 100 * kMs;

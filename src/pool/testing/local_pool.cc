@@ -21,7 +21,9 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
   map.keys = {.index = {random.Next(), random.Next()}, .tag = {random.Next(), random.Next()}};
   MutexLock lock(mutex_);
   map_ = map;
-  for (uint32_t i = 1; i <= options.memory_servers; ++i) OpenMemoryServer(100 + i);
+  for (uint32_t i = 1; i <= options.memory_servers; ++i) {
+    OpenMemoryServer(100 + i, options_.address(100 + i));
+  }
   for (const uint32_t id : {1u, 2u}) OpenIndexServer(id);
   Spread();
 }
@@ -46,17 +48,17 @@ void LocalPool::OpenIndexServer(uint32_t id) {
       fabric_, UpkeepOptions{.server = id, .eviction = options_.eviction});
 }
 
-void LocalPool::OpenMemoryServer(uint32_t id) {
-  auto server = MemoryServer::Open(fabric_, options_.address(id), id, options_.chunks);
+void LocalPool::OpenMemoryServer(uint32_t id, const Address& address) {
+  auto server = MemoryServer::Open(fabric_, address, id, options_.chunks);
   SKEP_CHECK(server.has_value());
   map_.memory_servers[id] = (*server)->address();
   map_.live_memory_servers.insert(id);
   memory_servers_[id] = std::make_unique<ServerThread<MemoryServer>>(std::move(*server));
 }
 
-void LocalPool::AddMemoryServer(uint32_t id) {
+void LocalPool::AddMemoryServer(uint32_t id, uint32_t in_place_of) {
   MutexLock lock(mutex_);
-  OpenMemoryServer(id);
+  OpenMemoryServer(id, in_place_of == 0 ? options_.address(id) : map_.memory_servers[in_place_of]);
   Spread();
 }
 

@@ -90,8 +90,8 @@ class LocalPool {
   void KillIndexServer(uint32_t id);
   // Ends a memory server, and its session with the coordinator.
   void KillMemoryServer(uint32_t id);
-  // One of a number that none had before.
-  void AddMemoryServer(uint32_t id);
+  // One of a number that none had before; where `in_place_of` was, if that is not 0.
+  void AddMemoryServer(uint32_t id, uint32_t in_place_of = 0);
   // The session of a memory server has ended, or has begun anew.
   void SetLive(uint32_t id, bool is_live);
   // Runs between two turns of the server. There is one.
@@ -115,7 +115,7 @@ class LocalPool {
   };
 
   void OpenIndexServer(uint32_t id) SKEP_REQUIRES(mutex_);
-  void OpenMemoryServer(uint32_t id) SKEP_REQUIRES(mutex_);
+  void OpenMemoryServer(uint32_t id, const Address& address) SKEP_REQUIRES(mutex_);
   void Spread() SKEP_REQUIRES(mutex_);
 
   rma::Fabric& fabric_;

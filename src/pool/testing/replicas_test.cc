@@ -37,6 +37,15 @@ class TestRepairer {
     } while (repairer_.Step());
   }
   const UpkeepFigures& figures() const { return figures_; }
+  // Asks for a chunk to be copied, and does nothing with it.
+  void AskForCopy() {
+    session_.set_deadline_ns(session_.now_ns() + 10'000'000'000);
+    ASSERT_TRUE(session_.Join());
+    ReplyCode code;
+    const auto fields = session_.Call(ClientSession::To::kHashServer,
+                                      session_.RequestOf(MessageKind::kCopy), &code);
+    EXPECT_TRUE(fields.has_value());
+  }
   bool Drain(uint32_t server) {
     session_.set_deadline_ns(session_.now_ns() + 10'000'000'000);
     std::string request(1, static_cast<char>(MessageKind::kDrain));
@@ -59,6 +68,7 @@ class ReplicasTest : public testing::Test {
   void Open(const LocalPoolOptions& wanted) {
     LocalPoolOptions options = wanted;
     options.times.memory_gone_ns = 200'000'000;
+    options.times.only_copy_gone_ns = 1'000'000'000;
     options.times.lease_ns = 400'000'000;
     options.address = [this](uint32_t server) { return world_.AddressOf(server); };
     pool_ = std::make_unique<LocalPool>(world_.fabric, options);
@@ -114,7 +124,7 @@ class ReplicasTest : public testing::Test {
   void AwaitState(uint32_t server, Chunks::ServerState state) {
     AwaitChunks([&](const Chunks& chunks) { return chunks.FindServer(server)->state == state; });
   }
-  // All chunks that have items are sealed, of so many frames.
+  // All chunks that have items lie in so many frames.
   bool AllHave(uint32_t frames) {
     bool do_all = true;
     pool_->Do(1, [&](IndexServer& server) {
@@ -169,9 +179,8 @@ TYPED_TEST(ReplicasTest, CopiesMakeUpForADeath) {
   this->pool_->AddMemoryServer(kThird);
   this->AwaitServers(3);
   this->AwaitSealed();
-  this->repairer_->Run();
+  while (!this->AllHave(2)) this->repairer_->Run();
   EXPECT_GT(this->repairer_->figures().chunks_copied, 0u);
-  EXPECT_TRUE(this->AllHave(2));
   this->pool_->KillMemoryServer(kSecond);
   this->ExpectAll();
   this->AwaitState(kSecond, Chunks::ServerState::kGone);
@@ -208,6 +217,43 @@ TYPED_TEST(ReplicasTest, AServerThatStandsStillIsReplaced) {
   }
   EXPECT_EQ(standing, MemoryServer::Standing::kReplaced);
   this->ExpectAll();
+}
+
+// A server dies, and another one is at its address before the pool knows: nobody takes what that has
+// for what the dead one had, nor does a lone hash server that builds its order again.
+TYPED_TEST(ReplicasTest, AnotherServerAtTheAddressIsNotTakenForIt) {
+  this->Open({.memory_servers = 2});
+  this->PutAll();
+  this->pool_->KillMemoryServer(kFirst);
+  this->pool_->AddMemoryServer(kThird, kFirst);
+  this->pool_->KillIndexServer(2);
+  this->ExpectAll();
+  this->PutAll();
+  this->AwaitState(kFirst, Chunks::ServerState::kGone);
+  this->AwaitServers(3);
+  while (!this->AllHave(2)) {
+    this->engine_->Maintain(0);
+    this->repairer_->Run();
+  }
+  this->pool_->KillMemoryServer(kSecond);
+  this->ExpectAll();
+}
+
+// A copier ends in the middle: another one copies the chunk all the same.
+TYPED_TEST(ReplicasTest, ACopyThatWasNotFinishedIsMadeByAnother) {
+  this->Open({.memory_servers = 2});
+  this->PutAll();
+  this->pool_->KillMemoryServer(kFirst);
+  this->AwaitState(kFirst, Chunks::ServerState::kGone);
+  this->pool_->AddMemoryServer(kThird);
+  this->AwaitServers(3);
+  this->AwaitSealed();
+  // Each asks for a chunk, and forgets that.
+  TestRepairer forgetful(this->world_.fabric, *this->pool_);
+  for (int i = 0; i < 20; ++i) forgetful.AskForCopy();
+  for (int i = 0; i < 20; ++i) this->repairer_->Run();
+  EXPECT_FALSE(this->AllHave(2)) << "the last chunk is still the other one's";
+  while (!this->AllHave(2)) forgetful.Run();
 }
 
 // Its session has ended, and it answers: ZooKeeper may be gone.
