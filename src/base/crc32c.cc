@@ -4,11 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__SSE4_2__)
-#include <nmmintrin.h>
-#elif defined(__ARM_FEATURE_CRC32)
-#include <arm_acle.h>
-#endif
+#include "base/crc32c_step.h"
 
 namespace skep {
 namespace {
@@ -47,19 +43,6 @@ uint32_t TableWord(uint32_t crc, uint64_t word) {
   return sum;
 }
 
-#if defined(__SSE4_2__)
-uint32_t FastByte(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
-uint32_t FastWord(uint32_t crc, uint64_t word) {
-  return static_cast<uint32_t>(_mm_crc32_u64(crc, word));
-}
-#elif defined(__ARM_FEATURE_CRC32)
-uint32_t FastByte(uint32_t crc, uint8_t byte) { return __crc32cb(crc, byte); }
-uint32_t FastWord(uint32_t crc, uint64_t word) { return __crc32cd(crc, word); }
-#else
-constexpr auto FastByte = TableByte;
-constexpr auto FastWord = TableWord;
-#endif
-
 template <typename Word, typename Byte>
 uint32_t Run(std::string_view bytes, uint32_t seed, Word add_word, Byte add_byte) {
   uint32_t crc = ~seed;
@@ -74,10 +57,19 @@ uint32_t Run(std::string_view bytes, uint32_t seed, Word add_word, Byte add_byte
 
 }  // namespace
 
+#if !defined(__SSE4_2__) && !defined(__ARM_FEATURE_CRC32)
+uint32_t Crc32cByte(uint32_t crc, uint8_t byte) { return TableByte(crc, byte); }
+uint32_t Crc32cHalf(uint32_t crc, uint32_t half) {
+  for (uint32_t i = 0; i < 4; ++i) crc = TableByte(crc, static_cast<uint8_t>(half >> 8 * i));
+  return crc;
+}
+uint32_t Crc32cWord(uint32_t crc, uint64_t word) { return TableWord(crc, word); }
+#endif
+
 uint32_t Crc32c(std::string_view bytes, uint32_t seed) {
   return Run(
-      bytes, seed, [](uint32_t crc, uint64_t word) { return FastWord(crc, word); },
-      [](uint32_t crc, uint8_t byte) { return FastByte(crc, byte); });
+      bytes, seed, [](uint32_t crc, uint64_t word) { return Crc32cWord(crc, word); },
+      [](uint32_t crc, uint8_t byte) { return Crc32cByte(crc, byte); });
 }
 
 uint32_t Crc32cByTables(std::string_view bytes, uint32_t seed) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/lazy_huge_pages.h"
 #include "base/resident_bytes_test.h"
 
 namespace skep {
@@ -195,6 +196,25 @@ TEST(SharedMemory, ChildrenDoNotHaveWhatWasMapped) {
               return mincore(other.begin(), 4096, &is_resident) == -1 && errno == ENOMEM ? 42 : 1;
             }),
             42);
+}
+
+// Goal: what is written comes to lie on huge pages, and nothing else does, for all who map it.
+// Method: one byte of the second of three. The kernel may have no free frame, or not know how.
+TEST(LazyHugePages, AreThoseThatAreWritten) {
+  const auto huge_bytes = [](const SharedMemory& memory) { return memory.memory().HugeBytes(); };
+  SharedMemory control = Create(kHugeBytes, SharedPages::kTransparent);
+  control.begin()[0] = std::byte{1};
+  control.memory().MakeHuge(0, kHugeBytes);
+  if (huge_bytes(control).value_or(0) == 0) GTEST_SKIP() << "the system joins no pages";
+  SharedMemory memory = Create(3 * kHugeBytes, SharedPages::kTransparent);
+  const SharedMemory other = Map(Received(memory));
+  LazyHugePages pages(memory.memory());
+  memory.begin()[kHugeBytes + 5] = std::byte{1};
+  EXPECT_EQ(other.begin()[kHugeBytes + 5], std::byte{1});
+  pages.Written(memory.memory(), kHugeBytes + 5, kHugeBytes + 6);
+  EXPECT_EQ(huge_bytes(memory).value(), kHugeBytes);
+  EXPECT_EQ(other.begin()[kHugeBytes + 5], std::byte{1});
+  EXPECT_EQ(huge_bytes(other).value(), kHugeBytes);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ constexpr Status kContended(Code::kUnavailable, "other writes of the key came fi
 // How many points are worked on side by side.
 constexpr size_t kWindow = 64;
 static_assert(kWindow <= ItemWriter::kWritesMax);
+// The same of GETs alone, where a round takes as long as messages there and back: more of them
+// share it. No more, since a round has to end within read_ns_max.
+constexpr size_t kRemoteWindow = 512;
 
 bool IsPoint(const Request& request) { return request.op <= Op::kApply && request.op != Op::kMove; }
 
@@ -30,6 +33,11 @@ Write PlainWrite(const Request& request) {
   if (request.op == Op::kInsert) write.condition = LogEntry::Condition::kIfAbsent;
   if (request.op == Op::kUpdate) write.condition = LogEntry::Condition::kIfPresent;
   return write;
+}
+
+std::optional<PointState> StateOf(const Lookup& lookup) {
+  if (lookup.result != Lookup::Result::kFound) return std::nullopt;
+  return PointState{.value = lookup.value};
 }
 
 }  // namespace
@@ -54,6 +62,7 @@ void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t dea
   batch_ = &batch;
   traits_ = &traits;
   out_ = &out;
+  if (IsPlainGets()) return RunPlainGets();
   Group ranges;
   for (const Group& group : GroupPoints(&ranges)) {
     for (size_t begin = 0; begin < group.size(); begin += kWindow) {
@@ -62,6 +71,27 @@ void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t dea
     }
   }
   for (const uint32_t slot : ranges) scans_.Run(batch, slot, out);
+}
+
+bool BatchWorker::IsPlainGets() const {
+  return std::ranges::all_of(batch_->requests(), [this](const Request& request) {
+    return request.op == Op::kGet && IsSoundPoint(request, *traits_);
+  });
+}
+
+void BatchWorker::RunPlainGets() {
+  const auto requests = batch_->requests();
+  const size_t window = session_->capabilities().one_sided ? kWindow : kRemoteWindow;
+  for (size_t begin = 0; begin < requests.size(); begin += window) {
+    const auto some = requests.subspan(begin, std::min(window, requests.size() - begin));
+    lookups_.clear();
+    for (const Request& request : some) lookups_.push_back({.key = request.key});
+    finder_.Find(lookups_);
+    for (size_t i = 0; i < some.size(); ++i) {
+      const auto slot = static_cast<uint32_t>(begin + i);
+      if (HasAnswer(slot, lookups_[i])) AnswerGet(slot, lookups_[i]);
+    }
+  }
 }
 
 std::vector<BatchWorker::Group> BatchWorker::GroupPoints(Group* ranges) {
@@ -148,14 +178,22 @@ void BatchWorker::LookUp(std::span<const uint32_t> slots) {
   for (size_t i = 0; i < lookups_.size(); ++i) Decide(lookup_slots_[i], lookups_[i]);
 }
 
+bool BatchWorker::HasAnswer(uint32_t slot, const Lookup& lookup) {
+  if (lookup.result == Lookup::Result::kFailed) out_->Refuse(slot, session_->NoAnswer());
+  if (lookup.result == Lookup::Result::kLost) out_->Refuse(slot, kItemLost);
+  return lookup.result == Lookup::Result::kFound || lookup.result == Lookup::Result::kAbsent;
+}
+
+void BatchWorker::AnswerGet(uint32_t slot, const Lookup& lookup) {
+  ApplyGet(batch_->requests()[slot], StateOf(lookup), batch_->now_ms(), *out_, slot);
+}
+
 void BatchWorker::Decide(uint32_t slot, const Lookup& lookup) {
+  if (!HasAnswer(slot, lookup)) return;
   const Request& request = batch_->requests()[slot];
-  if (lookup.result == Lookup::Result::kFailed) return out_->Refuse(slot, session_->NoAnswer());
-  if (lookup.result == Lookup::Result::kLost) return out_->Refuse(slot, kItemLost);
-  const bool is_found = lookup.result == Lookup::Result::kFound;
-  std::optional<PointState> state;
-  if (is_found) state = PointState{.value = lookup.value};
-  if (request.op == Op::kGet) return ApplyGet(request, state, batch_->now_ms(), *out_, slot);
+  if (request.op == Op::kGet) return AnswerGet(slot, lookup);
+  const std::optional<PointState> state = StateOf(lookup);
+  const bool is_found = state.has_value();
   out_->outcome(slot) = {};
   const PointEffect effect = ApplyPoint(request, state, batch_->now_ms(), *traits_, *out_, slot);
   if (effect.action == PointEffect::Action::kKeep) return;

@@ -37,9 +37,15 @@ class BatchWorker {
   // The points, so that a group has nothing that depends on a group behind it; and the ranges,
   // which are independent of all.
   std::vector<Group> GroupPoints(Group* ranges);
+  // GETs alone, which are in no order.
+  bool IsPlainGets() const;
+  void RunPlainGets();
   void RunPoints(std::span<const uint32_t> slots);
   void LookUp(std::span<const uint32_t> slots);
   void PlanPlain(std::span<const uint32_t> slots);
+  // False: the lookup has no answer, and the request is refused.
+  bool HasAnswer(uint32_t slot, const Lookup& lookup);
+  void AnswerGet(uint32_t slot, const Lookup& lookup);
   void Decide(uint32_t slot, const Lookup& lookup);
   void SettleWrites();
   void SettlePlain(uint32_t slot, const Write& write);

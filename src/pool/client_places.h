@@ -24,6 +24,10 @@ class ClientPlaces {
   // So many chunks are asked for at once.
   static constexpr uint32_t kChunksAtOnce = 1024;
 
+  // Where its first frame lies; null: it is not known. Valid until something is learnt.
+  const FramePlace* FindFirst(uint32_t chunk, uint8_t gen) const {
+    return Find(chunk, gen) != nullptr ? &chunks_[chunk].first : nullptr;
+  }
   // Null: it is not known. Valid until something is learnt.
   const ChunkFrames* Find(uint32_t chunk, uint8_t gen) const {
     if (chunk >= chunks_.size()) return nullptr;
@@ -55,13 +59,13 @@ class ClientPlaces {
               known.frames, [this](uint32_t frame) { return frame == kNoFrame || Has(frame); })) {
         return false;
       }
-      chunks_[chunk] = known;
+      Keep(chunk, known);
     }
     return true;
   }
   // Of a chunk and frames that there are.
   void Learn(uint32_t chunk, uint8_t gen, const ChunkFrames& frames) {
-    if (chunk < chunks_.size()) chunks_[chunk] = {.frames = frames, .gen = gen};
+    if (chunk < chunks_.size()) Keep(chunk, {.frames = frames, .gen = gen});
   }
   void Forget(uint32_t chunk) {
     if (chunk < chunks_.size()) chunks_[chunk] = {};
@@ -73,7 +77,13 @@ class ClientPlaces {
   struct Known {
     ChunkFrames frames = kNoFrames;
     uint8_t gen = 0;
+    FramePlace first = {};  // of the first frame; a frame never moves
   };
+
+  void Keep(uint32_t chunk, Known known) {
+    if (known.frames[0] != kNoFrame) known.first = PlaceOf(known.frames[0]);
+    chunks_[chunk] = known;
+  }
 
   FrameRanges ranges_;
   std::vector<Known> chunks_;

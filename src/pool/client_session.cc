@@ -99,10 +99,10 @@ void ClientSession::Handle(const rma::Event& event) {
 // In as many posts as the fabric's limits want.
 void ClientSession::Post(rma::PeerId peer, uint32_t memory_server,
                          std::span<const rma::Operation> operations) {
+  const bool reads = operations.front().kind == rma::Operation::Kind::kRead;
   Posted& posted =
-      posted_.emplace_back(Posted{.peer = peer,
-                                  .memory_server = memory_server,
-                                  .reads = operations.front().kind == rma::Operation::Kind::kRead});
+      posted_.emplace_back(Posted{.peer = peer, .memory_server = memory_server, .reads = reads});
+  (reads ? statistics_.reads : statistics_.writes) += operations.size();
   const rma::Capabilities& can = endpoint_->capabilities();
   for (auto left = operations; !left.empty();) {
     size_t count = 0;
@@ -113,13 +113,9 @@ void ClientSession::Post(rma::PeerId peer, uint32_t memory_server,
     }
     endpoint_->Post(peer, next_token_++, left.first(count));
     left = left.subspan(count);
+    (reads ? statistics_.read_bytes : statistics_.written_bytes) += bytes;
     ++posted.posts;
     ++posts_;
-  }
-  for (const rma::Operation& operation : operations) {
-    const bool is_read = operation.kind == rma::Operation::Kind::kRead;
-    ++(is_read ? statistics_.reads : statistics_.writes);
-    (is_read ? statistics_.read_bytes : statistics_.written_bytes) += operation.bytes;
   }
 }
 
@@ -260,9 +256,11 @@ bool ClientSession::Renew() {
   return false;
 }
 
-bool ClientSession::TakeLease() {
-  if (!Join()) return false;
-  return now_ns() + times_.lease_ns / 4 < lease_until_ns_ || Renew() || HasLease();
+bool ClientSession::TakeLease(uint64_t* at_ns) {
+  if (client_ != 0 && *at_ns + times_.lease_ns / 4 < lease_until_ns_) return true;
+  const bool has_lease = Join() && (Renew() || HasLease());
+  *at_ns = now_ns();
+  return has_lease;
 }
 
 // The answer to a hello in the name of this client, or of nobody. A server that does not answer for
@@ -318,7 +316,7 @@ bool ClientSession::LearnPlaces(uint32_t chunk) {
   return places_.Learn(first, fields->substr(1));
 }
 
-ClientSession::Where ClientSession::Locate(uint32_t chunk, uint8_t gen, FramePlace* place) {
+ClientSession::Where ClientSession::FindPlace(uint32_t chunk, uint8_t gen, FramePlace* place) {
   const ChunkFrames* frames = places_.Find(chunk, gen);
   if (frames == nullptr) {
     if (!LearnPlaces(chunk)) return Where::kStale;

@@ -71,6 +71,7 @@ class Round {
                       .offset = offset,
                       .bytes = bytes,
                       .local = to});
+    bytes_ += bytes;
   }
   // Of a memory server.
   void ReadMemory(const FramePlace& place, uint64_t offset, uint32_t bytes, void* to) {
@@ -79,18 +80,19 @@ class Round {
   void WriteMemory(const FramePlace& place, uint64_t offset, uint32_t bytes, void* from) {
     Memory(place, rma::Operation::Kind::kWrite, offset, bytes, from);
   }
-  bool empty() const { return index_.empty() && memory_operations_ == 0; }
+  bool empty() const { return bytes_ == 0; }
+  uint64_t bytes() const { return bytes_; }
   void Clear() {
     index_.clear();
     for (Target& target : memory_) target.operations.clear();
-    memory_operations_ = 0;
+    bytes_ = 0;
   }
 
  private:
   friend class ClientSession;
   void Memory(const FramePlace& place, rma::Operation::Kind kind, uint64_t offset, uint32_t bytes,
               void* local) {
-    ++memory_operations_;
+    bytes_ += bytes;
     OperationsOf(place.server)
         .push_back({.kind = kind,
                     .region = 0,
@@ -111,7 +113,7 @@ class Round {
   };
   std::vector<rma::Operation> index_;
   std::vector<Target> memory_;  // few; some may have no operations
-  size_t memory_operations_ = 0;
+  uint64_t bytes_ = 0;          // of all operations
 };
 
 // It has some 30 methods: each wait may find another map, and then connections, name and lease
@@ -135,8 +137,9 @@ class ClientSession {
   // Sees to it that this client has a name in the present epoch. False: the deadline has passed.
   bool Join();
   // The same; and asks, if it is time, for a lease. Whether this client may read one-sided now: not
-  // while the hash server builds its index again, or does not answer.
-  bool TakeLease();
+  // while the hash server builds its index again, or does not answer. `*at_ns` is the time; it is
+  // told anew if it has passed here.
+  bool TakeLease(uint64_t* at_ns);
   // Asks for the lease now, so that the client is not forgotten. False: there was no good answer.
   bool Renew();
   // Whether what was read until now counts.
@@ -181,7 +184,12 @@ class ClientSession {
     kLost,   // no memory server has its chunk any more
     kStale,  // its chunk has another generation by now; or it could not be found out
   };
-  Where Locate(uint32_t chunk, uint8_t gen, FramePlace* place);
+  Where Locate(uint32_t chunk, uint8_t gen, FramePlace* place) {
+    const FramePlace* const first = suspects_.empty() ? places_.FindFirst(chunk, gen) : nullptr;
+    if (first == nullptr) return FindPlace(chunk, gen, place);
+    *place = *first;
+    return Where::kHere;
+  }
   // Where a chunk lies whose lease told these frames. False: it could not be found out.
   bool Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
               std::vector<FramePlace>* places);
@@ -242,6 +250,8 @@ class ClientSession {
   bool Recognize(uint32_t server);
   bool SayHello(rma::PeerId peer, uint32_t server, uint32_t client, ReplyCode* code);
   bool AskToJoin();
+  // Locate, where servers are suspected or the chunk is not known.
+  Where FindPlace(uint32_t chunk, uint8_t gen, FramePlace* place);
   bool LearnPlaces(uint32_t chunk);
   void TakePlacesVersion(uint64_t version);
   uint32_t ChooseFrame(const ChunkFrames& frames) const;

@@ -34,6 +34,7 @@ Status IndexServer::Reserve() {
     if (!made) return made.error();
     memory.emplace(std::move(*made));
   }
+  bucket_pages_.emplace(buckets_->memory());
   return {};
 }
 
@@ -178,12 +179,21 @@ void IndexServer::HandlePeer(const rma::Event& event) {
   if (event.kind == rma::Event::Kind::kLeft) receiver_.HandleLeft(event.peer);
 }
 
+void IndexServer::JoinBuckets() {
+  const uint64_t count = header().bucket_count.load(std::memory_order_relaxed);
+  if (count <= joined_buckets_) return;
+  bucket_pages_->Written(buckets_->memory(), joined_buckets_ * sizeof(Bucket),
+                         count * sizeof(Bucket));
+  joined_buckets_ = count;
+}
+
 bool IndexServer::StepRoles(bool is_idle) {
   if (takes_over_ && clock_.MonotonicNs() >= sorted_role_->authority_ends_ns()) TakeOver();
   bool did = false;
   if (hash_role_ != nullptr && hash_role_->Turn()) did = true;
   if (hash_ != nullptr && hash_->Maintain(clock_.MonotonicNs())) did = true;
   if (StepBuilders()) did = true;
+  if (hash_ != nullptr) JoinBuckets();
   const bool is_due = sorted_role_ != nullptr && (is_idle || sorted_role_->IsBehind());
   if (is_due && sorted_role_->Turn()) did = true;
   // The tree has no deadlines, so its time stands still.

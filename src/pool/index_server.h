@@ -31,6 +31,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/lazy_huge_pages.h"
 #include "base/shared_memory.h"
 #include "engine/engine.h"
 #include "pool/hash_index.h"
@@ -116,6 +117,8 @@ class IndexServer {
   void MakeHash(bool is_whole);
   void MakeTree(bool is_whole);
   void Retire();
+  // Puts the buckets that have come on huge pages.
+  void JoinBuckets();
   bool StepRoles(bool is_idle);
   bool StepBuilders();
 
@@ -124,6 +127,8 @@ class IndexServer {
   std::optional<SharedMemory> header_;
   std::optional<SharedMemory> buckets_;
   std::optional<SharedMemory> overflow_;
+  std::optional<LazyHugePages> bucket_pages_;
+  uint64_t joined_buckets_ = 0;  // whose pages were joined to huge ones
   std::unique_ptr<rma::Endpoint> endpoint_;
   std::unique_ptr<HashIndex> hash_;
   std::unique_ptr<Engine> tree_;

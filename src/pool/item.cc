@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/crc32c.h"
+#include "base/crc32c_step.h"
 #include "skep/copy_bytes.h"
 
 namespace skep::pool {
@@ -12,16 +12,26 @@ std::string_view Chars(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Of an item with this header at the front of `item`.
+uint64_t WordAt(std::span<const std::byte> bytes, size_t at) {
+  uint64_t word;
+  std::memcpy(&word, bytes.data() + at, sizeof(word));
+  return word;
+}
+
+// Of all bytes of an item, with its header at the front. The order of the fields lets the header's
+// be two words and a half.
 uint32_t ChecksumOf(const ItemPlace& place, std::span<const std::byte> item) {
-  const uint64_t where = uint64_t{place.gen} << 40 | uint64_t{place.chunk} << 15 | place.unit;
-  char seed[sizeof(where)];
-  std::memcpy(seed, &where, sizeof(where));
-  const std::string_view bytes = Chars(item);
   constexpr size_t kBegin = offsetof(ItemHeader, gen);
-  constexpr size_t kEnd = offsetof(ItemHeader, version);
-  const uint32_t crc = Crc32c(bytes.substr(kBegin, kEnd - kBegin), Crc32c({seed, sizeof(seed)}));
-  return Crc32c(bytes.substr(sizeof(ItemHeader)), crc);
+  static_assert(offsetof(ItemHeader, version) - kBegin == 8 + 8 + 4);
+  const uint64_t where = uint64_t{place.gen} << 40 | uint64_t{place.chunk} << 15 | place.unit;
+  uint32_t crc = Crc32cWord(kCrc32cBegin, where);
+  crc = Crc32cWord(crc, WordAt(item, kBegin));
+  crc = Crc32cWord(crc, WordAt(item, kBegin + 8));
+  crc = Crc32cHalf(crc, static_cast<uint32_t>(WordAt(item, kBegin + 16)));
+  size_t at = sizeof(ItemHeader);
+  for (; at + 8 <= item.size(); at += 8) crc = Crc32cWord(crc, WordAt(item, at));
+  for (; at < item.size(); ++at) crc = Crc32cByte(crc, static_cast<uint8_t>(item[at]));
+  return ~crc;
 }
 
 size_t BytesOf(const ItemHeader& header) {
@@ -62,9 +72,9 @@ std::optional<ItemView> ReadItem(const ItemPlace& place, std::span<const std::by
       header.crc != ChecksumOf(place, bytes.first(BytesOf(header)))) {
     return std::nullopt;
   }
-  const std::string_view all = Chars(bytes);
-  return ItemView{.key = all.substr(sizeof(header), header.key_bytes),
-                  .value = all.substr(sizeof(header) + header.key_bytes, header.value_bytes),
+  const char* const key = reinterpret_cast<const char*>(bytes.data()) + sizeof(header);
+  return ItemView{.key = {key, header.key_bytes},
+                  .value = {key + header.key_bytes, header.value_bytes},
                   .client = header.client,
                   .sequence = header.sequence};
 }

@@ -15,7 +15,7 @@ void ReadBucket(const BucketAddress& at, BucketImage* image, Round& round) {
 
 }  // namespace
 
-std::byte* ItemFinder::Allocate(size_t bytes) {
+void ItemFinder::NextBlock(size_t bytes) {
   while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) {
     ++block_;
     used_ = 0;
@@ -24,8 +24,6 @@ std::byte* ItemFinder::Allocate(size_t bytes) {
     const size_t size = std::max(bytes, kBlockBytes);
     blocks_.push_back({.bytes = std::make_unique_for_overwrite<std::byte[]>(size), .size = size});
   }
-  used_ += bytes;
-  return blocks_[block_].bytes.get() + used_ - bytes;
 }
 
 void ItemFinder::PlanItem(ItemRead& item, Round& round) {
@@ -64,44 +62,66 @@ void ItemFinder::FreeAll() {
 
 void ItemFinder::Find(std::span<Lookup> lookups) {
   FreeAll();
-  tasks_.clear();
+  waiting_.clear();
   if (!session_.Join()) return;
-  session_.TakeLease();
-  for (Lookup& lookup : lookups) {
-    tasks_.emplace_back(lookup, SipHash(session_.keys().index, lookup.key));
-    tasks_.back().image = reinterpret_cast<BucketImage*>(Allocate(sizeof(BucketImage)));
-    cache_.Prefetch(tasks_.back().index);
-  }
-  for (Task& task : tasks_) Begin(task);
-  while (!tasks_.empty() && !session_.IsLate()) {
+  MakeTasks(lookups);
+  now_ns_ = session_.now_ns();
+  for (bool is_first = true; !waiting_.empty() && now_ns_ < session_.deadline_ns();
+       is_first = false) {
     round_.Clear();
-    const bool has_lease = session_.TakeLease();
-    if (table_ != session_.table()) {
-      for (Task& task : tasks_) Begin(task);
+    const bool has_lease = session_.TakeLease(&now_ns_);
+    if (FollowTable() || is_first) {
+      for (Task* const task : waiting_) Begin(*task);
     }
-    if (has_lease) {
-      planned_ns_ = session_.now_ns();
-      for (Task& task : tasks_) Plan(task);
+    if (has_lease) PlanAll();
+    if (round_.empty()) {
+      AskForSlots();
+      now_ns_ = session_.now_ns();
+    } else {
+      RunRound();
     }
-    round_.empty() ? AskForSlots() : RunRound();
-    std::erase_if(tasks_, [](const Task& task) { return task.stage == Task::Stage::kDone; });
+    std::erase_if(waiting_, [](const Task* task) { return task->stage == Task::Stage::kDone; });
   }
+}
+
+// All places of the cache are asked for in one go (prefetch.h) before the first one is looked at.
+void ItemFinder::MakeTasks(std::span<Lookup> lookups) {
+  if (tasks_.size() < lookups.size()) tasks_.resize(lookups.size());
+  for (size_t i = 0; i < lookups.size(); ++i) {
+    Task& task = tasks_[i];
+    task.lookup = &lookups[i];
+    task.index = SipHash(session_.keys().index, lookups[i].key);
+    task.torn = 0;
+    waiting_.push_back(&task);
+  }
+  for (const Task* const task : waiting_) cache_.Prefetch(task->index);
+}
+
+// The reads begin after `now_ns_`.
+void ItemFinder::PlanAll() {
+  planned_ns_ = now_ns_;
+  planned_ = 0;
+  while (planned_ < waiting_.size() && round_.bytes() < kRoundBytes) Plan(*waiting_[planned_++]);
 }
 
 void ItemFinder::RunRound() {
   const bool is_read = session_.Run(round_);
-  now_ns_ = session_.now_ns();
   if (!is_read) session_.RefreshMap();
-  for (Task& task : tasks_) is_read ? Proceed(task) : TryAgain(task, nullptr);
+  now_ns_ = session_.now_ns();
+  for (Task* const task : std::span(waiting_).first(planned_)) {
+    is_read ? Proceed(*task) : TryAgain(*task, nullptr);
+  }
 }
 
-void ItemFinder::FollowTable() {
-  if (table_ != session_.table()) {
+bool ItemFinder::FollowTable() {
+  const bool is_other = table_ != session_.table();
+  if (is_other) {
     table_ = session_.table();
     buckets_ = 1;
     cache_.Clear();
   }
   buckets_ = std::max(buckets_, session_.buckets());
+  return is_other;
 }
 
 // Without a lease there is no hint, and a guess would be wrong.
@@ -114,16 +134,16 @@ void ItemFinder::Remember(std::string_view key, Slot slot) {
 }
 
 void ItemFinder::Begin(Task& task) {
-  FollowTable();
   const CachedSlot* const cached = cache_.Find(task.index);
   ++(cached != nullptr ? session_.statistics().cache_hits : session_.statistics().cache_misses);
-  task.item_count = 0;
-  task.reader = ChainReader(task.index, buckets_);
-  task.stage = Task::Stage::kBucket;
-  if (cached == nullptr) return;
-  task.stage = Task::Stage::kCached;
-  task.cached = *cached;
-  task.items[0] = {.slot = cached->slot};
+  if (cached == nullptr) {
+    task.reader = ChainReader(task.index, buckets_);
+    task.stage = Task::Stage::kBucket;
+  } else {
+    task.cached = *cached;
+    task.items[0] = {.slot = cached->slot, .is_to_read = true};
+    task.stage = Task::Stage::kCached;
+  }
 }
 
 // A task that is planned again only because the round before left something to read keeps the rest.
@@ -131,13 +151,13 @@ void ItemFinder::Plan(Task& task) {
   switch (task.stage) {
     case Task::Stage::kCached:
       task.begin_ns = planned_ns_;
-      ReadBucket(task.cached.at, task.image, round_);
+      ReadBucket(task.cached.at, &task.image, round_);
       PlanItem(task.items[0], round_);
       break;
     case Task::Stage::kBucket:
       task.at = task.reader.next();
       if (!task.at.is_overflow) task.begin_ns = planned_ns_;
-      ReadBucket(task.at, task.image, round_);
+      ReadBucket(task.at, &task.image, round_);
       break;
     case Task::Stage::kItems:
       for (uint32_t i = 0; i < task.item_count; ++i) {
@@ -166,17 +186,20 @@ void ItemFinder::Proceed(Task& task) {
 
 void ItemFinder::TakeCached(Task& task) {
   ItemRead& read = task.items[0];
-  const bool holds = Holds(task.cached, task.index, *task.image);
+  const bool holds = Holds(task.cached, task.index, task.image);
   if (holds && read.is_to_read && IsToReadWhole(read)) return;
   const auto item =
       holds && read.bytes != nullptr ? ReadItem(PlaceOf(read.slot), read.span()) : std::nullopt;
-  if (item && item->key == task.lookup->key) return Found(task, task.cached, *item);
+  if (item && item->key == task.lookup->key) {
+    Found(task, read.slot, *item);
+    return;
+  }
   cache_.Drop(task.index);
   TryAgain(task, nullptr);
 }
 
 void ItemFinder::TakeBucket(Task& task) {
-  const ChainReader::Step step = task.reader.Take(*task.image);
+  const ChainReader::Step step = task.reader.Take(task.image);
   if (step == ChainReader::Step::kElsewhere) {
     ++session_.statistics().retries_redirected;
     return;
@@ -184,8 +207,9 @@ void ItemFinder::TakeBucket(Task& task) {
   buckets_ = std::max(buckets_, task.reader.buckets());
   task.has_next = step == ChainReader::Step::kMore;
   task.item_count = 0;
-  for (uint32_t left = CandidatesIn(*task.image, task.index); left != 0; left &= left - 1) {
-    task.items[task.item_count++] = {.slot = Slot(task.image->slots[std::countr_zero(left)])};
+  for (uint32_t left = CandidatesIn(task.image, task.index); left != 0; left &= left - 1) {
+    const Slot slot(task.image.slots[std::countr_zero(left)]);
+    task.items[task.item_count++] = {.slot = slot, .is_to_read = true};
   }
   task.stage = Task::Stage::kItems;
   if (task.item_count == 0) TakeItems(task);
@@ -205,7 +229,9 @@ void ItemFinder::TakeItems(Task& task) {
     const auto item =
         read.bytes == nullptr ? std::nullopt : ReadItem(PlaceOf(read.slot), read.span());
     if (item && item->key == task.lookup->key) {
-      return Found(task, {.slot = read.slot, .at = task.at, .chain = task.reader.chain()}, *item);
+      if (!Found(task, read.slot, *item)) return;
+      return cache_.Put(task.index,
+                        {.slot = read.slot, .at = task.at, .chain = task.reader.chain()});
     }
     if (!item) {
       is_torn = true;
@@ -231,13 +257,13 @@ bool ItemFinder::Counts(Task& task) {
   return false;
 }
 
-void ItemFinder::Found(Task& task, const CachedSlot& at, const ItemView& item) {
-  if (!Counts(task)) return;
-  cache_.Put(task.index, at);
+bool ItemFinder::Found(Task& task, Slot slot, const ItemView& item) {
+  if (!Counts(task)) return false;
   task.lookup->result = Lookup::Result::kFound;
-  task.lookup->slot = at.slot;
+  task.lookup->slot = slot;
   task.lookup->value = item.value;
   task.stage = Task::Stage::kDone;
+  return true;
 }
 
 void ItemFinder::TryAgain(Task& task, uint64_t* reason) {
@@ -248,15 +274,16 @@ void ItemFinder::TryAgain(Task& task, uint64_t* reason) {
 
 // By a call: what the tasks left wait for.
 void ItemFinder::AskForSlots() {
+  const auto asked = std::span(waiting_).first(std::min(waiting_.size(), kAsksMax));
   std::string request(1, static_cast<char>(MessageKind::kFind));
   AppendVarint(request, session_.epoch());
-  AppendVarint(request, tasks_.size());
-  for (const Task& task : tasks_) AppendBytes(request, task.lookup->key);
-  session_.statistics().finds += tasks_.size();
+  AppendVarint(request, asked.size());
+  for (const Task* task : asked) AppendBytes(request, task->lookup->key);
+  session_.statistics().finds += asked.size();
   const uint64_t begin_ns = session_.now_ns();
   ReplyCode code;
   auto fields = session_.Call(ClientSession::To::kHashServer, request, &code);
-  std::vector<Slot> slots(tasks_.size());
+  std::vector<Slot> slots(asked.size());
   for (Slot& slot : slots) {
     if (!fields || !TakeSlot(*fields, &slot)) return session_.RefreshMap();
   }
@@ -266,8 +293,8 @@ void ItemFinder::AskForSlots() {
   now_ns_ = session_.now_ns();
   const bool is_late = now_ns_ - begin_ns > session_.times().read_ns_max;
   bool is_any_done = false;
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    Task& task = tasks_[i];
+  for (size_t i = 0; i < asked.size(); ++i) {
+    Task& task = *asked[i];
     const bool is_found = items[i] && items[i]->key == task.lookup->key;
     const bool is_lost = lost[i] && !session_.removes_lost();
     if (is_late || (slots[i] && !is_found && !is_lost)) {

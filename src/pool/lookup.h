@@ -14,7 +14,8 @@
 //
 // Progress. A lookup is made again only because a connection ended, time has passed, or another
 // client has changed the key or its bucket meanwhile; each time something else in the system has
-// moved. It ends with the session's deadline at the latest.
+// moved. It ends with the session's deadline at the latest. The lookup that has waited longest is
+// in each round.
 //
 // Thread safety: one owner.
 #pragma once
@@ -55,6 +56,11 @@ struct Lookup {
 class ItemFinder {
  public:
   static constexpr uint32_t kTornMax = 3;
+  // A round that has so many bytes takes no more lookups, and the others wait for the next one: a
+  // connection has to carry it within read_ns_max.
+  static constexpr uint64_t kRoundBytes = uint64_t{4} << 20;
+  // How many lookups are asked of the hash server at once.
+  static constexpr size_t kAsksMax = 64;
 
   // With a cache of so many slots. `session` outlives it.
   ItemFinder(ClientSession& session, size_t cache_entries)
@@ -77,10 +83,10 @@ class ItemFinder {
   // The bytes of an item, or at first of its first unit, if its slot does not tell how long it is.
   struct ItemRead {
     Slot slot;
-    uint32_t units = 0;
-    std::byte* bytes = nullptr;
-    bool is_to_read = true;
-    bool is_lost = false;
+    uint32_t units;
+    std::byte* bytes;
+    bool is_to_read;
+    bool is_lost;
 
     std::span<const std::byte> span() const { return {bytes, size_t{units} * kUnitBytes}; }
   };
@@ -90,16 +96,20 @@ class ItemFinder {
   void PlanItem(ItemRead& item, Round& round);
   // True if only now it is known how long the item is, which is to be read again.
   bool IsToReadWhole(ItemRead& item);
+  void MakeTasks(std::span<Lookup> lookups);
+  void PlanAll();
   void RunRound();
-  // Forgets what is of another table than the session's.
-  void FollowTable();
+  // Takes the session's hint; forgets what is of another table than the session's, and returns
+  // whether there was any.
+  bool FollowTable();
   void Begin(Task& task);
   void Plan(Task& task);
   void Proceed(Task& task);
   void TakeCached(Task& task);
   void TakeBucket(Task& task);
   void TakeItems(Task& task);
-  void Found(Task& task, const CachedSlot& at, const ItemView& item);
+  // False: it does not count.
+  bool Found(Task& task, Slot slot, const ItemView& item);
   void TryAgain(Task& task, uint64_t* reason);
   bool Counts(Task& task);
   void AskForSlots();
@@ -107,7 +117,12 @@ class ItemFinder {
   bool ReadMoreItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
                      std::vector<bool>* lost, uint64_t* applied_word);
   void FreeAll();
-  std::byte* Allocate(size_t bytes);
+  std::byte* Allocate(size_t bytes) {
+    if (block_ == blocks_.size() || used_ + bytes > blocks_[block_].size) NextBlock(bytes);
+    used_ += bytes;
+    return blocks_[block_].bytes.get() + used_ - bytes;
+  }
+  void NextBlock(size_t bytes);
 
   ClientSession& session_;
   SlotCache cache_;
@@ -116,7 +131,9 @@ class ItemFinder {
   uint64_t planned_ns_ = 0;  // before the reads of the last round began
   uint64_t now_ns_ = 0;      // when the last round ended
   Round round_;
-  std::vector<Task> tasks_;
+  std::vector<Task> tasks_;     // used again and again
+  std::vector<Task*> waiting_;  // those of the present lookups that are not done
+  size_t planned_ = 0;          // so many of these, from the first on, are in the round
 
   // What was allocated since the finder was last used.
   static constexpr size_t kBlockBytes = 256 * 1024;
@@ -140,20 +157,17 @@ struct ItemFinder::Task {
     kDone,
   };
 
-  Task(Lookup& the_lookup, uint64_t the_index)
-      : lookup(&the_lookup), index(the_index), reader(the_index, 1) {}
-
-  Lookup* lookup;
-  uint64_t index;
+  Lookup* lookup = nullptr;
+  uint64_t index = 0;
   Stage stage = Stage::kBucket;
-  ChainReader reader;
-  CachedSlot cached;
-  BucketImage* image = nullptr;
-  BucketAddress at;       // of the image
   bool has_next = false;  // the chain goes on behind the image
   uint32_t item_count = 0;
   uint32_t torn = 0;
   uint64_t begin_ns = 0;  // of the read of the main bucket
+  BucketAddress at;       // of the image
+  ChainReader reader = {0, 1};
+  CachedSlot cached;
+  BucketImage image;
   std::array<ItemRead, kBucketSlots> items;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lazy_huge_pages.h"
 #include "base/network_socket.h"
 #include "base/prefetch.h"
 #include "rma/descriptor_stream.h"
@@ -49,6 +50,7 @@ class MemEndpoint final : public StreamEndpoint {
     std::unique_ptr<DescriptorStream> descriptors;
     std::vector<SharedMemory> mapped;  // by region; gone before the stream is, for a fence's E1
     std::vector<std::byte*> begins;    // of these
+    std::vector<LazyHugePages> pages;  // of these
     std::optional<PeerProcess> process;
   };
 
@@ -61,8 +63,8 @@ class MemEndpoint final : public StreamEndpoint {
   void Leave(Peer& peer) override;
 
   static std::byte* Find(const MemPeer& peer, const Operation& operation);
-  static void Copy(const Operation& operation, std::byte* at);
-  static Status CarryOut(const MemPeer& peer, std::span<const Operation> operations);
+  static void Copy(MemPeer& peer, const Operation& operation, std::byte* at);
+  static Status CarryOut(MemPeer& peer, std::span<const Operation> operations);
   bool MayBeWritten() const;
 
   const Capabilities capabilities_ = {.name = "mem",
@@ -117,6 +119,7 @@ Status MemEndpoint::Join(Peer& joining) {
     }
     peer.mapped.push_back(std::move(*memory));
     peer.begins.push_back(peer.mapped.back().begin());
+    peer.pages.emplace_back(peer.mapped.back().memory());
   }
   peer.process.emplace(static_cast<SocketStream&>(*peer.stream));
   return {};
@@ -128,17 +131,18 @@ std::byte* MemEndpoint::Find(const MemPeer& peer, const Operation& operation) {
   return peer.begins[operation.region] + operation.offset;
 }
 
-void MemEndpoint::Copy(const Operation& operation, std::byte* at) {
+void MemEndpoint::Copy(MemPeer& peer, const Operation& operation, std::byte* at) {
   if (operation.kind == Operation::Kind::kRead) {
-    ReadWords(at, operation.local, operation.bytes);
-  } else {
-    WriteWords(operation.local, at, operation.bytes);
+    return ReadWords(at, operation.local, operation.bytes);
   }
+  WriteWords(operation.local, at, operation.bytes);
+  peer.pages[operation.region].Written(peer.mapped[operation.region].memory(), operation.offset,
+                                       operation.offset + operation.bytes);
 }
 
 // Lines are asked for one right after the other, without the checks between them: so more misses
 // are under way at once (prefetch.h).
-Status MemEndpoint::CarryOut(const MemPeer& peer, std::span<const Operation> operations) {
+Status MemEndpoint::CarryOut(MemPeer& peer, std::span<const Operation> operations) {
   if (operations.size() > kOperationsMax) {
     return Status(Code::kTooLarge, "a Post has too many operations", kOperationsMax);
   }
@@ -153,14 +157,14 @@ Status MemEndpoint::CarryOut(const MemPeer& peer, std::span<const Operation> ope
     for (size_t i = 0; i < some.size(); ++i) {
       FetchLines(at[i], at[i] + std::min(some[i].bytes, kBytesAhead));
     }
-    for (size_t i = 0; i < some.size(); ++i) Copy(some[i], at[i]);
+    for (size_t i = 0; i < some.size(); ++i) Copy(peer, some[i], at[i]);
     operations = operations.subspan(some.size());
   }
   return {};
 }
 
 void MemEndpoint::Post(PeerId id, uint64_t token, std::span<const Operation> operations) {
-  const auto* const peer = static_cast<const MemPeer*>(FindJoined(id));
+  auto* const peer = static_cast<MemPeer*>(FindJoined(id));
   const Status status = peer == nullptr ? Gone() : CarryOut(*peer, operations);
   AddEvent({.kind = Event::Kind::kDone, .peer = id, .token = token, .status = status});
 }

@@ -14,6 +14,8 @@
 // system call. Messages are looked at when nothing else is there, something is to be sent, or 64
 // Polls have gone by without.
 //
+// What is written comes to lie on huge pages, whatever the kernel's setting (lazy_huge_pages.h).
+//
 // Fence: mem_fence.h. Both ends may be in one process, of which one can wait for the other to poll.
 #pragma once
 

@@ -20,11 +20,18 @@ inline constexpr size_t kWordBytes = 8;
 __attribute__((no_sanitize("address"))) inline void ReadWords(const std::byte* from, void* to,
                                                               size_t bytes) {
   auto* at = static_cast<char*>(to);
-  for (size_t i = 0; i < bytes; i += kWordBytes) {
+  const auto copy_word = [&](size_t i) __attribute__((no_sanitize("address"))) {
     const uint64_t word =
         __atomic_load_n(reinterpret_cast<const uint64_t*>(from + i), __ATOMIC_ACQUIRE);
     std::memcpy(at + i, &word, sizeof(word));
+  };
+  constexpr size_t kLineBytes = 8 * kWordBytes;
+  size_t i = 0;
+  for (; i + kLineBytes <= bytes; i += kLineBytes) {
+#pragma GCC unroll 8
+    for (size_t word = 0; word < 8; ++word) copy_word(i + word * kWordBytes);
   }
+  for (; i < bytes; i += kWordBytes) copy_word(i);
 }
 
 // `to` is shared and aligned to words; `from` is the caller's. Whole words.

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "base/random.h"
@@ -106,6 +107,54 @@ TYPED_TEST(PoolEngineTest, RoundTripsAreThese) {
   EXPECT_EQ(count({.op = Op::kDelete, .key = "new"}), Counts(0, 1));
   EXPECT_EQ(count({.op = Op::kGet, .key = "new"}), Counts(1, 0)) << "its bucket is empty";
   EXPECT_EQ(count({.op = Op::kScan, .flags = Request::kNoUpperBound}), Counts(1, 1));
+  this->engine_.reset();
+}
+
+// Goal: a batch of GETs alone finds what is there and what is not, a key that comes twice too, and
+// over a fabric whose rounds are messages there and back, many GETs share one.
+// Method: by windows of 64 it would be 18 rounds at least.
+TYPED_TEST(PoolEngineTest, GetsAloneShareRounds) {
+  constexpr uint32_t kKeys = 1100;
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; i < kKeys; ++i) keys.push_back("key" + std::to_string(i));
+  Batch batch;
+  for (uint32_t i = 0; i < kKeys; i += 2) batch.Put(keys[i], keys[i]);
+  this->engine_->Execute(batch);
+  batch.Clear();
+  for (const std::string& key : keys) batch.Get(key);
+  batch.Get(keys[0]);
+  this->engine_->Execute(batch);
+  const uint64_t before = this->engine_->statistics().rounds;
+  this->engine_->Execute(batch);
+  const uint64_t rounds = this->engine_->statistics().rounds - before;
+  for (uint32_t i = 0; i <= kKeys; ++i) {
+    const Outcome& outcome = batch.outcome(i);
+    ASSERT_EQ(outcome.verdict, i % 2 == 0 ? Verdict::kDone : Verdict::kAbsent) << i;
+    if (i % 2 == 0) EXPECT_EQ(outcome.value, keys[i % kKeys]);
+  }
+  EXPECT_GT(rounds, 0u);
+  if (std::is_same_v<TypeParam, TcpWorld>) EXPECT_LT(rounds, 18u);
+}
+
+// Goal: a connection is not asked for more in one round than it can bring in time.
+// Method: the first 64 bytes of 16 values of half a MiB say how long these are; the values then
+// come in two rounds, of 4 MiB each.
+TYPED_TEST(PoolEngineTest, LongValuesComeInSeveralRounds) {
+  const PoolTimes times = {.read_ns_max = 1'000'000'000'000, .lease_ns = 1'000'000'000'000};
+  TypeParam world;
+  LocalPool pool(world.fabric, PoolOptionsOf(world, times));
+  this->engine_ = pool.OpenEngine(kPatientEngine);
+  std::vector<std::string> keys;
+  for (char c = 'a'; c < 'a' + 16; ++c) keys.emplace_back(1, c);
+  const auto value = [](const std::string& key) { return std::string(size_t{512} << 10, key[0]); };
+  for (const std::string& key : keys) ASSERT_EQ(this->Put(key, value(key)), Verdict::kDone);
+  Batch batch;
+  for (const std::string& key : keys) batch.Get(key);
+  this->engine_->Execute(batch);
+  const uint64_t before = this->engine_->statistics().rounds;
+  this->engine_->Execute(batch);
+  EXPECT_GE(this->engine_->statistics().rounds - before, 3u);
+  for (uint32_t i = 0; i < keys.size(); ++i) EXPECT_TRUE(batch.outcome(i).value == value(keys[i]));
   this->engine_.reset();
 }
 
