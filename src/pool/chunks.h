@@ -74,8 +74,8 @@ class Chunks {
 
   // False, and nothing is changed: the range does not begin where the last one ended, or is empty.
   bool AddServer(const FrameRange& range);
-  // These change nothing if there is no such server, or it is that far already. The only open server
-  // is not drained.
+  // These change nothing if there is no such server, or it is that far already. The only open
+  // server is not drained.
   void Drain(uint32_t server);
   // It is drained if it was to be and no chunk has a frame of it; else what it has is lost. If no
   // open one is left, those that were to be drained are open again.

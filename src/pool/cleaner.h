@@ -29,7 +29,8 @@
 //       condition of the old slot, it is told that this is not met, looks up again, and finds the
 //       same value at the new slot.
 //   C4  A slot comes again only after its chunk was used 256 times, for items or for copies, and
-//       free chunks take turns; a cleaner that sleeps for so long was forgotten, and commits nothing.
+//       free chunks take turns; a cleaner that sleeps for so long was forgotten, and commits
+//       nothing.
 //   C5  A move that is sent again is done once, as any write (H4). One whose answer is lost is
 //       given up: the item is at either place, and the chunk is a victim again, or empty.
 //   C6  Items that were written and never committed are named by no slot: they are left behind.

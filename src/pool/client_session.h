@@ -7,11 +7,11 @@
 //
 // Replicas. An item is read in one of the frames of its chunk. A memory server that does not answer
 // is left alone for kSuspicionNs, if others have the same chunks: one whose connection is not there
-// or ends, that is another one than it was taken for, that has not finished any read for kReadWaitNs
-// while it had some, or any write for kWriteWaitNs. Those are ended with the connection, so that
-// their bytes are the caller's again. Each time the next round waits twice as long, up to
-// kWaitNsMax, until one has come about: servers that are all slow are waited for in the end. While
-// all servers of a chunk are left alone one of them is used all the same.
+// or ends, that is another one than it was taken for, that has not finished any read for
+// kReadWaitNs while it had some, or any write for kWriteWaitNs. Those are ended with the
+// connection, so that their bytes are the caller's again. Each time the next round waits twice as
+// long, up to kWaitNsMax, until one has come about: servers that are all slow are waited for in
+// the end. While all servers of a chunk are left alone one of them is used all the same.
 //
 // Thread safety: one owner.
 #pragma once
@@ -267,8 +267,8 @@ class ClientSession {
   PoolMap map_;
   Dialer index_servers_;
   Dialer memory_servers_;
-  // Memory servers that have told that they are those that they were taken for, and among them those
-  // that know this client.
+  // Memory servers that have told that they are those that they were taken for, and among them
+  // those that know this client.
   std::set<rma::PeerId> recognized_;
   std::set<rma::PeerId> greeted_;
   ClientPlaces places_;

@@ -24,8 +24,8 @@ struct PoolTimes {
   uint64_t silence_ns_max = 10'000'000'000;
   // A memory server whose session has ended and that answers nothing for so long is gone.
   uint64_t memory_gone_ns = 1'000'000'000;
-  // The same of one that has the only copy of some items, in a pool that does not remove the keys of
-  // lost items: it may only stand still.
+  // The same of one that has the only copy of some items, in a pool that does not remove the keys
+  // of lost items: it may only stand still.
   uint64_t only_copy_gone_ns = 10'000'000'000;
 };
 

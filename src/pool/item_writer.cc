@@ -228,8 +228,8 @@ ItemWriter::Answer ItemWriter::Send(std::span<Write> writes, uint64_t first_sequ
   return Answer::kVerdicts;
 }
 
-// Not waited for longer than a call. What was not sealed, as far as is known, is sealed another time;
-// a client that is not known has nothing to be sealed.
+// Not waited for longer than a call. What was not sealed, as far as is known, is sealed another
+// time; a client that is not known has nothing to be sealed.
 void ItemWriter::SealFull() {
   if (full_.empty()) return;
   request_ = session_.RequestOf(MessageKind::kSeal);

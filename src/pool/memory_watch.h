@@ -3,10 +3,10 @@
 //
 // A server takes part when its node is there and it has told how many frames it has. It is gone
 // when its session with the coordinator has ended and it has not answered for memory_gone_ns: what
-// it had is lost. One that has the only copy of items is waited for longer, only_copy_gone_ns, unless
-// the pool removes the keys of lost items. A server whose session has ended and that answers is not gone; nor is one that
-// this hash server does not reach and whose session lasts, since its clients may reach it, and
-// those that do not read the other replica.
+// it had is lost. One that has the only copy of items is waited for longer, only_copy_gone_ns,
+// unless the pool removes the keys of lost items. A server whose session has ended and that
+// answers is not gone; nor is one that this hash server does not reach and whose session lasts,
+// since its clients may reach it, and those that do not read the other replica.
 // That a server is gone is for ever, though it may only have been stopped: its number is never used
 // again, and if its node is there it is told to retire. Until it does, a client that has not heard
 // of it may read in it the items of chunks that were sealed, which have not changed, and write to

@@ -18,10 +18,10 @@
 //     places    first chunk, count                    -> 1 if keys of lost items are removed,
 //                                                        ranges of frames, of each chunk: gen 1,
 //                                                        frames
-//     copy      epoch, client                         -> chunk, gen, a chunk that the client now leases
-//                                                        to copy it to, the frame of that; no
-//                                                        field: there is none
-//     adopt     epoch, client, chunk, gen, the chunk that it was copied to          -> 1: it is adopted
+//     copy      epoch, client                         -> chunk, gen, a chunk that the client now
+//                                                        leases to copy it to, the frame of that;
+//                                                        no field: there is none
+//     adopt     epoch, client, chunk, gen, the chunk that it was copied to     -> 1: it is adopted
 //     drain     server                                -> -
 //     servers   -                                     -> of each: server, state 1, frames, free
 //     find      epoch, count, then of each: key       -> for each: slot 8

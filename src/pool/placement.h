@@ -1,9 +1,9 @@
 // placement.h: which memory servers a chunk gets its frames of.
 //
 // Servers take turns by weight: a server's weight is the share of its frames that are free, but no
-// server gets more than kTurnsMax times as many turns as the average, so that one that has just come,
-// and is empty, gets more chunks than the others and not all of them. Replicas lie on different
-// servers.
+// server gets more than kTurnsMax times as many turns as the average, so that one that has just
+// come, and is empty, gets more chunks than the others and not all of them. Replicas lie on
+// different servers.
 //
 // Only the hash server chooses, and the log tells what it chose: this is no part of the state.
 // Thread safety: one owner.

@@ -219,8 +219,8 @@ TYPED_TEST(ReplicasTest, AServerThatStandsStillIsReplaced) {
   this->ExpectAll();
 }
 
-// A server dies, and another one is at its address before the pool knows: nobody takes what that has
-// for what the dead one had, nor does a lone hash server that builds its order again.
+// A server dies, and another one is at its address before the pool knows: nobody takes what that
+// has for what the dead one had, nor does a lone hash server that builds its order again.
 TYPED_TEST(ReplicasTest, AnotherServerAtTheAddressIsNotTakenForIt) {
   this->Open({.memory_servers = 2});
   this->PutAll();
