@@ -209,6 +209,8 @@ class ClientSession {
   // Rises when memory servers come, go, or are drained, as the hash server tells with a lease: what
   // this client has leased may lie on too few of them.
   uint64_t places_version() const { return places_version_; }
+  // The hash server has told another one: what is known of places may be old.
+  void TakePlacesVersion(uint64_t version);
   // For clients that only write: asks for that now and then.
   void LookAtPlaces();
 
@@ -253,7 +255,6 @@ class ClientSession {
   // Locate, where servers are suspected or the chunk is not known.
   Where FindPlace(uint32_t chunk, uint8_t gen, FramePlace* place);
   bool LearnPlaces(uint32_t chunk);
-  void TakePlacesVersion(uint64_t version);
   uint32_t ChooseFrame(const ChunkFrames& frames) const;
   void Suspect(uint32_t server);
   void ForgetOldSuspicions();

@@ -163,8 +163,11 @@ Status ItemWriter::Lease(std::optional<Chunk>* chunk) {
   Chunk leased;
   ChunkFrames frames;
   if (!TakeNumber(*fields, &leased.number) || !TakeNumber(*fields, &leased.gen) ||
-      !TakeFrames(*fields, &frames) || !TakeVarint(*fields, &leased.places_version) ||
-      !session_.Locate(leased.number, leased.gen, frames, &leased.places)) {
+      !TakeFrames(*fields, &frames) || !TakeVarint(*fields, &leased.places_version)) {
+    return session_.NoAnswer();
+  }
+  session_.TakePlacesVersion(leased.places_version);
+  if (!session_.Locate(leased.number, leased.gen, frames, &leased.places)) {
     return session_.NoAnswer();
   }
   *chunk = std::move(leased);

@@ -128,15 +128,15 @@ bool ItemFinder::FollowTable() {
 void ItemFinder::Remember(std::string_view key, Slot slot) {
   FollowTable();
   const uint64_t index = SipHash(session_.keys().index, key);
-  const CachedSlot* const known = cache_.Find(index);
-  if (known == nullptr && buckets_ == 1) return;
-  cache_.Put(index, WrittenSlot(slot, known, index, buckets_));
+  const auto known = cache_.Find(index);
+  if (!known && buckets_ == 1) return;
+  cache_.Put(index, WrittenSlot(slot, known ? &*known : nullptr, index, buckets_));
 }
 
 void ItemFinder::Begin(Task& task) {
-  const CachedSlot* const cached = cache_.Find(task.index);
-  ++(cached != nullptr ? session_.statistics().cache_hits : session_.statistics().cache_misses);
-  if (cached == nullptr) {
+  const auto cached = cache_.Find(task.index);
+  ++(cached ? session_.statistics().cache_hits : session_.statistics().cache_misses);
+  if (!cached) {
     task.reader = ChainReader(task.index, buckets_);
     task.stage = Task::Stage::kBucket;
   } else {

@@ -48,7 +48,7 @@ namespace skep::pool {
 
 struct PoolEngineOptions {
   uint32_t timeout_ms = 10'000;
-  size_t cache_entries = 64 * 1024;  // slots that a session remembers; 48 bytes each
+  size_t cache_entries = 64 * 1024;  // slots that a session remembers; 32 bytes each
 };
 
 class BatchWorker;

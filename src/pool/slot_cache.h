@@ -3,13 +3,15 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "pool/bucket_reader.h"
 
 namespace skep::pool {
 
-// One entry a place, by the key's index word; a newer one replaces the older. 48 bytes an entry.
+// One entry a place, by the key's index word; a newer one replaces the older. 32 bytes an entry, of
+// one cache line.
 // Thread safety: one owner.
 class SlotCache {
  public:
@@ -21,25 +23,35 @@ class SlotCache {
   void Prefetch(uint64_t index) const {
     if (!entries_.empty()) __builtin_prefetch(&entries_[index & mask_], 1);
   }
-  // Null: it is not known. Valid until the next Put.
-  const CachedSlot* Find(uint64_t index) const {
-    if (entries_.empty()) return nullptr;
+  // Nothing: it is not known.
+  std::optional<CachedSlot> Find(uint64_t index) const {
+    if (entries_.empty()) return std::nullopt;
     const Entry& entry = entries_[index & mask_];
-    return entry.cached.slot && entry.index == index ? &entry.cached : nullptr;
+    if (!entry.slot || entry.index != index) return std::nullopt;
+    return CachedSlot{.slot = entry.slot,
+                      .at = {entry.number >> 1, (entry.number & 1) != 0},
+                      .chain = entry.chain};
   }
   void Put(uint64_t index, const CachedSlot& cached) {
-    if (!entries_.empty()) entries_[index & mask_] = {.index = index, .cached = cached};
+    if (entries_.empty()) return;
+    entries_[index & mask_] = {.index = index,
+                               .slot = cached.slot,
+                               .number = cached.at.number << 1 | uint64_t{cached.at.is_overflow},
+                               .chain = cached.chain};
   }
   void Drop(uint64_t index) {
-    if (Find(index) != nullptr) entries_[index & mask_] = {};
+    if (Find(index)) entries_[index & mask_] = {};
   }
   void Clear() { entries_.assign(entries_.size(), {}); }
 
  private:
-  struct Entry {
+  struct alignas(32) Entry {
     uint64_t index = 0;
-    CachedSlot cached;
+    Slot slot;
+    uint64_t number = 0;  // of the bucket, and a bit that says that it is an overflow bucket
+    uint64_t chain = 0;
   };
+  static_assert(sizeof(Entry) == 32);
 
   std::vector<Entry> entries_;
   size_t mask_;

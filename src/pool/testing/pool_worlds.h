@@ -38,11 +38,6 @@ struct OfiTcpWorld {
   Address AddressOf(uint32_t) const { return "127.0.0.1:0"; }
 };
 
-template <template <typename...> typename List>
-using SocketWorlds = List<MemWorld, TcpWorld, OfiTcpWorld>;
-#else
-template <template <typename...> typename List>
-using SocketWorlds = List<MemWorld, TcpWorld>;
 #endif
 
 // Threads that wait for a processor may take long.
