@@ -1,8 +1,8 @@
 // What LeakSanitizer finds in libfabric, in each program that is tested with it.
 //
 // The provider tcp of libfabric 1.17 loses what it knew of a connection (a copy of an fi_info, 676
-// bytes, or a part of it) that was asked for and whose endpoint is closed before it is answered. Its
-// frames have no names without the debug package, so all of the library is meant.
+// bytes, or a part of it) that was asked for and whose endpoint is closed before it is answered.
+// Its frames have no names without the debug package, so all of the library is meant.
 
 #ifdef __SANITIZE_ADDRESS__
 extern "C" const char* __lsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
