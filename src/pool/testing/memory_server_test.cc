@@ -61,12 +61,7 @@ class MemoryServerTest : public testing::Test {
       MemoryServer::Open(world_.fabric, world_.AddressOf(1), kId, kChunks).value();
 };
 
-#ifdef SKEP_OFI
-using Worlds = testing::Types<MemWorld, TcpWorld, OfiTcpWorld>;
-#else
-using Worlds = testing::Types<MemWorld, TcpWorld>;
-#endif
-TYPED_TEST_SUITE(MemoryServerTest, Worlds);
+TYPED_TEST_SUITE(MemoryServerTest, AllWorlds<testing::Types>);
 
 TYPED_TEST(MemoryServerTest, TellsHowManyChunksThereAre) {
   auto client = this->Connect();

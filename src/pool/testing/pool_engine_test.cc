@@ -44,9 +44,7 @@ class PoolEngineTest : public testing::Test {
   Batch batch_;
 };
 
-// Threads that share two processors with libfabric's own wait for longer than a test should.
-using Worlds = testing::Types<MemWorld, TcpWorld>;
-TYPED_TEST_SUITE(PoolEngineTest, Worlds);
+TYPED_TEST_SUITE(PoolEngineTest, OwnWorlds<testing::Types>);
 
 TYPED_TEST(PoolEngineTest, FindsWhatWasPut) {
   EXPECT_EQ(this->Run({.op = Op::kGet, .key = "a"}).verdict, Verdict::kAbsent);

@@ -38,7 +38,16 @@ struct OfiTcpWorld {
   Address AddressOf(uint32_t) const { return "127.0.0.1:0"; }
 };
 
+template <template <typename...> typename List>
+using AllWorlds = List<MemWorld, TcpWorld, OfiTcpWorld>;
+#else
+template <template <typename...> typename List>
+using AllWorlds = List<MemWorld, TcpWorld>;
 #endif
+// For tests of many threads: beside libfabric's own, on two processors, they would wait for too
+// long.
+template <template <typename...> typename List>
+using OwnWorlds = List<MemWorld, TcpWorld>;
 
 // Threads that wait for a processor may take long.
 inline constexpr PoolTimes kPatientTimes = {.read_ns_max = 2'000'000'000,

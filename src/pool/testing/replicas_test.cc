@@ -151,8 +151,7 @@ class ReplicasTest : public testing::Test {
   Batch batch_;
 };
 
-using Worlds = testing::Types<MemWorld, TcpWorld>;
-TYPED_TEST_SUITE(ReplicasTest, Worlds);
+TYPED_TEST_SUITE(ReplicasTest, OwnWorlds<testing::Types>);
 
 TYPED_TEST(ReplicasTest, ADeathLosesNothing) {
   this->Open({.memory_servers = 2});
