@@ -49,6 +49,8 @@ class CopyPlan {
   // A chunk of which no copy is under way, and a frame that is not one of `taken`. Nothing: there
   // is none, or nowhere to copy it.
   std::optional<Copy> Next(const std::set<uint32_t>& taken);
+  // Chunks were sealed: one of them may have to be copied.
+  void HandleSealed() { vain_ = 0; }
   // The copy goes to the chunk `to`, whose lease is entered.
   void Begin(uint32_t to, const Copy& copy) { copies_[to] = copy; }
   // The lease of the chunk was applied, or refused.

@@ -408,6 +408,9 @@ void HashRole::ApplyFront() {
       copies_.HandleApplied(entry.chunk);
       for (const uint32_t frame : entry.frames) leasing_frames_.erase(frame);
     }
+    if (entry.kind == LogEntry::Kind::kSeal || entry.kind == LogEntry::Kind::kLeave) {
+      copies_.HandleSealed();
+    }
     if (entry.kind == LogEntry::Kind::kLeave) seen_ns_.erase(entry.client);
     if (entry.kind == LogEntry::Kind::kJoin) seen_ns_[entry.client] = context_.now_ns();
     if (entry.kind == LogEntry::Kind::kShed) shedding_.erase(entry.chunk);

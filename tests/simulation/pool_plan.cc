@@ -64,6 +64,8 @@ void PoolPlan::Emphasize(Kind kind) {
     case Kind::kMemoryLoss:
       memory_servers = 3;
       memory_losses = 2;
+      chunks = 10;
+      free_chunks_min = 0;
       has_agents = true;
       step_ns = std::min<uint64_t>(step_ns, 50'000);
       think_ns_max = 100 * kMs;

