@@ -4,7 +4,7 @@
 
 namespace skep::rma {
 
-// What has come over the link goes before the end of the socket.
+// The bytes that have come over the link are read before the end of the socket is told.
 ssize_t LinkStream::Read(char* to, size_t bytes) {
   if (link_ == nullptr) return socket_.Read(to, bytes);
   const ssize_t got = ReadLink(to, bytes);

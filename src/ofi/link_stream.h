@@ -21,9 +21,10 @@ class LinkStream final : public Stream {
   // The socket outlives it.
   explicit LinkStream(SocketStream& socket) : socket_(socket) {}
 
-  // So many bytes more are written to the socket, and those after them to the link.
+  // The next `bytes` bytes are written to the socket, and those after them to the link.
   void set_socket_bytes(size_t bytes) { socket_bytes_ = bytes; }
-  // What the peer has sent over the link is read from now on. They outlive the last call.
+  // From now on the stream reads what the peer has sent over the link. The domain and the link
+  // outlive the last call of this stream.
   void Join(OfiDomain& domain, OfiLink& link) {
     domain_ = &domain;
     link_ = &link;

@@ -18,13 +18,13 @@ namespace {
 
 constexpr uint32_t kVersion = FI_VERSION(1, 17);
 
-// What a link may have under way at once, for which a provider sets buffers aside. A Post of more
-// operations waits.
+// A link may have so many sends and receives under way at once; a provider sets buffers aside for
+// them. A Post of more operations waits.
 constexpr size_t kSendsMax = 128;
 constexpr size_t kReceivesMax = 64;
 
-// The one that hands peers' processes the addresses of this one's memory, if it is let, and takes
-// no look at keys then.
+// The provider `shm` hands the addresses of this process's memory to its peers, if it is let, and
+// does not look at keys then.
 constexpr std::string_view kShm = "shm";
 
 OfiInfo Hints(const std::string& provider) {
@@ -48,8 +48,8 @@ OfiInfo Hints(const std::string& provider) {
   return hints;
 }
 
-// What libfabric reads from the environment when it is first asked for anything. Who has set a
-// variable is left alone.
+// libfabric reads these variables of the environment when it is first asked for anything. A
+// variable that the user has set stays as it is.
 //   rxm  sets 30 MB aside for each fid_ep, in buffers of 16 KiB, and clears them; a link's packets
 //        are short.
 //   shm  lets a peer copy to and from this process's memory by its addresses (process_vm_writev),

@@ -32,7 +32,8 @@ class OfiDomain {
   // Held while anything of libfabric is opened or closed; taken after `mutex`.
   static Mutex& SetUpMutex();
 
-  // What the provider can do for endpoints whose address is `node`; empty: any.
+  // Asks libfabric what the provider can do for endpoints with the address `node`; an empty `node`
+  // stands for any address.
   //   kNotSupported  there is no such provider here, or it lacks something
   static Result<OfiInfo> Find(const std::string& provider, const std::string& node);
   //   kIo  as libfabric says

@@ -35,8 +35,8 @@ namespace skep::rma {
 
 class OfiFabric final : public Fabric {
  public:
-  // As libfabric names the provider.
-  //   kNotSupported  libfabric has it not here, or it cannot what is needed
+  // `provider` is libfabric's name of it.
+  //   kNotSupported  there is no such provider here, or it lacks something that is needed
   static Result<std::unique_ptr<OfiFabric>> Make(const std::string& provider);
 
   Result<std::unique_ptr<Endpoint>> Open(const EndpointOptions& options) override;

@@ -1,4 +1,4 @@
-// What libskep-ofi shows: rma/fabrics.h loads it.
+// The one function that libskep-ofi.so shows; rma::MakeFabric calls it.
 #include <algorithm>
 #include <string>
 

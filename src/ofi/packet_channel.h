@@ -40,7 +40,7 @@ class PacketChannel final : public OfiCompleter {
   Status Begin(fid_ep* ep);
   void set_peer(fi_addr_t peer) { peer_ = peer; }
 
-  // As Stream: -EAGAIN when CanWrite() or CanRead() is false.
+  // Both do as those of Stream: they return -EAGAIN when CanWrite() or CanRead() is false.
   ssize_t Write(std::string_view bytes);
   ssize_t Read(char* to, size_t bytes);
   bool CanWrite() const { return error_ == 0 && !free_.empty() && Unconsumed() < kWindow; }

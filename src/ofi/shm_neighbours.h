@@ -20,7 +20,7 @@ namespace skep::rma {
 // Thread-safe.
 class ShmNeighbours {
  public:
-  // What a link had of libfabric: its destructor closes it.
+  // The objects of libfabric that a link had: the destructor closes them.
   using Remains = std::shared_ptr<void>;
 
   // The links of this process.

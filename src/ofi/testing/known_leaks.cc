@@ -1,4 +1,4 @@
-// What LeakSanitizer finds in libfabric, in each program that is tested with it.
+// Each test program that has libfabric linked tells LeakSanitizer here what libfabric leaks.
 //
 // The provider tcp of libfabric 1.17 loses what it knew of a connection (a copy of an fi_info, 676
 // bytes, or a part of it) that was asked for and whose endpoint is closed before it is answered.
