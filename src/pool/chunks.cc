@@ -31,7 +31,7 @@ Chunks::Server* Chunks::FindMutable(uint32_t server) {
 
 void Chunks::Drain(uint32_t server) {
   Server* const at = FindMutable(server);
-  if (at == nullptr || at->state != ServerState::kOpen || CountOpen() == 1) return;
+  if (at == nullptr || !at->is_open() || CountOpen() == 1) return;
   at->state = ServerState::kDraining;
   ++version_;
   CountFree();
@@ -64,7 +64,7 @@ void Chunks::LoseFrames(const FrameRange& range) {
 }
 
 uint32_t Chunks::CountOpen() const {
-  return static_cast<uint32_t>(std::ranges::count(servers_, ServerState::kOpen, &Server::state));
+  return static_cast<uint32_t>(std::ranges::count_if(servers_, &Server::is_open));
 }
 
 // Those of servers that get chunks.
@@ -72,7 +72,7 @@ void Chunks::CountFree() {
   capacity_ = 0;
   free_count_ = 0;
   for (const Server& server : servers_) {
-    if (server.state != ServerState::kOpen) continue;
+    if (!server.is_open()) continue;
     capacity_ += server.range.count;
     free_count_ += server.free;
   }
@@ -96,7 +96,7 @@ uint32_t Chunks::FramesFor(uint32_t replicas, Count count) const {
   uint32_t sum = 0;
   uint32_t largest = 0;
   for (const Server& server : servers_) {
-    if (server.state != ServerState::kOpen) continue;
+    if (!server.is_open()) continue;
     ++servers;
     sum += count(server);
     largest = std::max<uint32_t>(largest, count(server));
@@ -127,14 +127,14 @@ void Chunks::TakeFrame(uint32_t frame) {
   used_[frame] = true;
   --server.free;
   server.next = frame - server.range.first + 1;
-  if (server.state == ServerState::kOpen) --free_count_;
+  if (server.is_open()) --free_count_;
 }
 
 void Chunks::GiveFrame(uint32_t frame) {
   Server& server = servers_[ranges_.IndexOf(frame)];
   used_[frame] = false;
   ++server.free;
-  if (server.state == ServerState::kOpen) ++free_count_;
+  if (server.is_open()) ++free_count_;
 }
 
 void Chunks::GiveFrames(Chunk& chunk) {
@@ -146,7 +146,7 @@ void Chunks::GiveFrames(Chunk& chunk) {
 
 bool Chunks::AreFree(const ChunkFrames& frames) const {
   const auto is_free = [this](uint32_t frame) {
-    return frame < used_.size() && !used_[frame] && ServerOf(frame).state == ServerState::kOpen;
+    return frame < used_.size() && !used_[frame] && ServerOf(frame).is_open();
   };
   return is_free(frames[0]) && frames[0] != frames[1] &&
          (frames[1] == kNoFrame || is_free(frames[1]));
@@ -232,8 +232,7 @@ bool Chunks::Adopt(uint32_t chunk, uint8_t gen, uint32_t from, uint32_t client) 
                         giver.items == 0 && !giver.is_lost() && giver.frames[1] == kNoFrame;
   if (!can_give || to.state != State::kSealed || to.gen != gen || to.is_lost()) return false;
   const Server& server = ServerOf(giver.frames[0]);
-  uint32_t* const room =
-      server.state == ServerState::kOpen ? RoomFor(to, server.range.server) : nullptr;
+  uint32_t* const room = server.is_open() ? RoomFor(to, server.range.server) : nullptr;
   if (room == nullptr) return false;
   if (*room != kNoFrame) GiveFrame(*room);
   *room = giver.frames[0];
@@ -246,7 +245,7 @@ bool Chunks::Shed(uint32_t chunk) {
   ChunkFrames kept = kNoFrames;
   size_t count = 0;
   for (const uint32_t frame : chunks_[chunk].frames) {
-    if (frame != kNoFrame && ServerOf(frame).state == ServerState::kOpen) kept[count++] = frame;
+    if (frame != kNoFrame && ServerOf(frame).is_open()) kept[count++] = frame;
   }
   if (count == 0) return false;
   for (const uint32_t frame : chunks_[chunk].frames) {

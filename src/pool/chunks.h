@@ -55,7 +55,7 @@ class Chunks {
     bool is_lost() const { return state != State::kFree && frames[0] == kNoFrame; }
     friend bool operator==(const Chunk&, const Chunk&) = default;
   };
-  // Of a memory server, in this order, but for kDraining, which may be kOpen again.
+  // A memory server goes through these states in their order; only kDraining may be kOpen again.
   enum class ServerState : uint8_t {
     kOpen,
     kDraining,  // it gets no chunks, and those that it has are copied to others
@@ -67,6 +67,8 @@ class Chunks {
     ServerState state = ServerState::kOpen;
     uint32_t free = 0;  // frames; kDrained, kGone: 0
     uint32_t next = 0;  // where to look for a free one, in the range
+    // It gets chunks.
+    bool is_open() const { return state == ServerState::kOpen; }
     // Its frames are those of chunks, or may be.
     bool is_there() const { return state <= ServerState::kDraining; }
     friend bool operator==(const Server&, const Server&) = default;
@@ -132,8 +134,8 @@ class Chunks {
   // Takes the chunks from `begin` on, to the end of the bytes; `end` is one past the last one.
   bool DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end);
 
-  // What clients are told of the chunks [begin, end) (client_places.h): of each its generation and
-  // its frames.
+  // Appends what clients are told of the chunks [begin, end) (client_places.h): the generation and
+  // the frames of each.
   void EncodePlaces(uint32_t begin, uint32_t end, std::string& to) const;
 
   const FrameRanges& ranges() const { return ranges_; }
@@ -151,9 +153,9 @@ class Chunks {
   // are of one server. Where there are fewer servers a chunk has fewer replicas.
   uint32_t CapacityFor(uint32_t replicas) const;
   uint32_t FreeFor(uint32_t replicas) const;
-  // Of all chunks, each counted once.
+  // The live units of all chunks, each chunk counted once.
   uint64_t live_units() const { return live_units_; }
-  // Of all frames. Cost: linear in chunks.
+  // The live units of all chunks, each counted once for each of its frames. Cost: linear in chunks.
   uint64_t LiveUnitsOfFrames() const;
   // Whether the server has the only frame of a chunk with items. Cost: linear in chunks.
   bool HasOnlyCopy(const Server& server) const;
@@ -170,7 +172,7 @@ class Chunks {
   void GiveFrames(Chunk& chunk);
   bool AreFree(const ChunkFrames& frames) const;
   void LoseFrames(const FrameRange& range);
-  // Where the chunk's frames have room for one of the server; none: nowhere.
+  // The entry of the chunk's frames that a frame of the server may take; null: there is none.
   uint32_t* RoomFor(Chunk& chunk, uint32_t server);
   Server* FindMutable(uint32_t server);
   void CountFree();

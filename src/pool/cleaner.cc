@@ -8,7 +8,6 @@ namespace skep::pool {
 namespace {
 
 constexpr size_t kFindItems = 1024;
-constexpr uint32_t kReadBytes = 256 * 1024;  // of one operation
 static_assert(Cleaner::kBatchItems <= ItemWriter::kWritesMax);
 
 }  // namespace
@@ -81,7 +80,8 @@ void Cleaner::PassOver(const Victim& victim, uint64_t live_units) {
 
 bool Cleaner::Load(const Victim& victim) {
   victim_ = victim;
-  if (!ReadChunk(victim) ||
+  if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
+  if (!session_.ReadChunk(victim.chunk, victim.gen, bytes_.get()) ||
       !FindSurvivors(ItemsIn(victim.chunk, victim.gen, {bytes_.get(), kChunkBytes}))) {
     survivors_.clear();
     session_.RefreshMap();
@@ -104,21 +104,6 @@ bool Cleaner::Load(const Victim& victim) {
   found_nothing_ = false;
   if (survivors_.empty()) EndVictim();
   return true;
-}
-
-// In whichever frame can be read.
-bool Cleaner::ReadChunk(const Victim& victim) {
-  if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
-  for (; !session_.IsLate(); session_.RefreshMap()) {
-    FramePlace place;
-    if (session_.Locate(victim.chunk, victim.gen, &place) != ClientSession::Where::kHere) break;
-    Round round;
-    for (uint32_t at = 0; at < kChunkBytes; at += kReadBytes) {
-      round.ReadMemory(place, at, kReadBytes, bytes_.get() + at);
-    }
-    if (session_.Run(round)) return true;
-  }
-  return false;
 }
 
 bool Cleaner::FindSurvivors(std::span<const ChunkItem> items) {

@@ -104,7 +104,6 @@ class Cleaner {
   bool IsPassedOver(const Victim& victim) const;
   void PassOver(const Victim& victim, uint64_t live_units);
   bool Load(const Victim& victim);
-  bool ReadChunk(const Victim& victim);
   bool FindSurvivors(std::span<const ChunkItem> items);
   // Asks for the slots of items that follow each other. False: there was no answer.
   bool AskForSlots(std::span<const ChunkItem> items);

@@ -24,7 +24,7 @@ class ClientPlaces {
   // So many chunks are asked for at once.
   static constexpr uint32_t kChunksAtOnce = 1024;
 
-  // Where its first frame lies; null: it is not known. Valid until something is learnt.
+  // The place of the chunk's first frame; null: it is not known. Valid until something is learnt.
   const FramePlace* FindFirst(uint32_t chunk, uint8_t gen) const {
     return Find(chunk, gen) != nullptr ? &chunks_[chunk].first : nullptr;
   }
@@ -63,14 +63,15 @@ class ClientPlaces {
     }
     return true;
   }
-  // Of a chunk and frames that there are.
+  // Takes what was told of one chunk; the frames are those of known servers.
   void Learn(uint32_t chunk, uint8_t gen, const ChunkFrames& frames) {
     if (chunk < chunks_.size()) Keep(chunk, {.frames = frames, .gen = gen});
   }
+  // Forgets where the chunk lies.
   void Forget(uint32_t chunk) {
     if (chunk < chunks_.size()) chunks_[chunk] = {};
   }
-  // What is known may be old.
+  // Forgets all places: they may be old.
   void Forget() { std::ranges::fill(chunks_, Known()); }
 
  private:

@@ -348,8 +348,23 @@ std::optional<FramePlace> ClientSession::PlaceOf(uint32_t frame) {
   return places_.PlaceOf(frame);
 }
 
-bool ClientSession::Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
-                           std::vector<FramePlace>* places) {
+bool ClientSession::ReadChunk(uint32_t chunk, uint8_t gen, std::byte* to) {
+  constexpr uint32_t kPieceBytes = 64 * 1024;
+  for (; !IsLate(); RefreshMap()) {
+    FramePlace place;
+    if (Locate(chunk, gen, &place) != Where::kHere) return false;
+    Round reads;
+    for (uint32_t at = 0; at < kChunkBytes; at += kPieceBytes) {
+      reads.ReadMemory(place, at, kPieceBytes, to + at);
+    }
+    if (Run(reads)) return true;
+  }
+  return false;
+}
+
+bool ClientSession::LearnLease(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
+                               uint64_t version, std::vector<FramePlace>* places) {
+  TakePlacesVersion(version);
   places->clear();
   for (const uint32_t frame : frames) {
     if (frame == kNoFrame) break;

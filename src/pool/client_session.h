@@ -190,9 +190,13 @@ class ClientSession {
     *place = *first;
     return Where::kHere;
   }
-  // Where a chunk lies whose lease told these frames. False: it could not be found out.
-  bool Locate(uint32_t chunk, uint8_t gen, const ChunkFrames& frames,
-              std::vector<FramePlace>* places);
+  // Where a chunk lies, of which a lease has told these frames, and this version of the memory
+  // servers. False: it could not be found out.
+  bool LearnLease(uint32_t chunk, uint8_t gen, const ChunkFrames& frames, uint64_t version,
+                  std::vector<FramePlace>* places);
+  // Reads all of a chunk of this generation, in whichever frame can be read, until the deadline.
+  // False: it cannot be read, or has another generation.
+  bool ReadChunk(uint32_t chunk, uint8_t gen, std::byte* to);
   // Where a frame lies; nothing: it could not be found out.
   std::optional<FramePlace> PlaceOf(uint32_t frame);
   // An item with a slot of this chunk did not check: where the chunk lies is asked for again.
@@ -209,8 +213,6 @@ class ClientSession {
   // Rises when memory servers come, go, or are drained, as the hash server tells with a lease: what
   // this client has leased may lie on too few of them.
   uint64_t places_version() const { return places_version_; }
-  // The hash server has told another one: what is known of places may be old.
-  void TakePlacesVersion(uint64_t version);
   // For clients that only write: asks for that now and then.
   void LookAtPlaces();
 
@@ -255,6 +257,8 @@ class ClientSession {
   // Locate, where servers are suspected or the chunk is not known.
   Where FindPlace(uint32_t chunk, uint8_t gen, FramePlace* place);
   bool LearnPlaces(uint32_t chunk);
+  // Of another version, what is known of places may be old.
+  void TakePlacesVersion(uint64_t version);
   uint32_t ChooseFrame(const ChunkFrames& frames) const;
   void Suspect(uint32_t server);
   void ForgetOldSuspicions();

@@ -3,17 +3,11 @@
 #include <algorithm>
 
 namespace skep::pool {
-namespace {
-
-bool IsOpen(const Chunks::Server& server) { return server.state == Chunks::ServerState::kOpen; }
-
-}  // namespace
-
 size_t CopyPlan::Wanted() const { return std::min<size_t>(replicas_, chunks_.CountOpen()); }
 
 size_t CopyPlan::OpenFrames(const Chunks::Chunk& chunk) const {
   return static_cast<size_t>(std::ranges::count_if(chunk.frames, [this](uint32_t frame) {
-    return frame != kNoFrame && IsOpen(chunks_.ServerOf(frame));
+    return frame != kNoFrame && chunks_.ServerOf(frame).is_open();
   }));
 }
 

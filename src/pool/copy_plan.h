@@ -8,7 +8,7 @@
 // recycled as any client's. A frame on a server that is drained, of a chunk that has enough others,
 // is given back.
 //
-// Of the hash server, and no part of the state. Thread safety: one owner.
+// The hash server alone has a plan: it is no part of the state. Thread safety: one owner.
 #pragma once
 
 #include <algorithm>

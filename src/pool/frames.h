@@ -32,7 +32,7 @@ struct FrameRange {
   friend bool operator==(const FrameRange&, const FrameRange&) = default;
 };
 
-// Where a frame lies.
+// The place of a frame: a memory server and an offset in its region.
 struct FramePlace {
   uint32_t server = 0;
   uint64_t offset = 0;

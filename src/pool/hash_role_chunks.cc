@@ -117,7 +117,7 @@ void HashRole::Drain(const rma::Event& event, std::string_view fields) {
   // Chunks::Drain looks again at whether there is another one.
   const Chunks& chunks = context_.state.chunks();
   const Chunks::Server* const known = chunks.FindServer(server);
-  const bool is_open = known != nullptr && known->state == Chunks::ServerState::kOpen;
+  const bool is_open = known != nullptr && known->is_open();
   if (known == nullptr || !known->is_there() ||
       (is_open && chunks.CountOpen() <= context_.replicas)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kRefused);

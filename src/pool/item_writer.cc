@@ -166,8 +166,8 @@ Status ItemWriter::Lease(std::optional<Chunk>* chunk) {
       !TakeFrames(*fields, &frames) || !TakeVarint(*fields, &leased.places_version)) {
     return session_.NoAnswer();
   }
-  session_.TakePlacesVersion(leased.places_version);
-  if (!session_.Locate(leased.number, leased.gen, frames, &leased.places)) {
+  if (!session_.LearnLease(leased.number, leased.gen, frames, leased.places_version,
+                           &leased.places)) {
     return session_.NoAnswer();
   }
   *chunk = std::move(leased);

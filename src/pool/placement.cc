@@ -6,13 +6,12 @@
 namespace skep::pool {
 namespace {
 
-bool IsOpen(const Chunks::Server& server) { return server.state == Chunks::ServerState::kOpen; }
-
 double FreeShare(const Chunks::Server& server) {
   return static_cast<double>(server.free) / server.range.count;
 }
 
-// Of `count` servers, the others of which have so much weight together.
+// The weight of one of `count` servers, so that it gets no more than its turns; `others` is the
+// weight of the other ones together.
 double CappedWeight(double weight, double others, size_t count) {
   const double turns_max = Placement::kTurnsMax / static_cast<double>(count);
   return turns_max >= 1 ? weight : std::min(weight, others * turns_max / (1 - turns_max));
@@ -26,7 +25,7 @@ Placement::Choice Placement::Choose(size_t replicas, const std::set<uint32_t>& a
   Choice choice;
   std::set<uint32_t> chosen;
   const auto may = [&](const Chunks::Server& server) {
-    return IsOpen(server) && !avoid.contains(server.range.server) &&
+    return server.is_open() && !avoid.contains(server.range.server) &&
            !chosen.contains(server.range.server);
   };
   for (size_t i = 0; i < wanted; ++i) {

@@ -35,23 +35,9 @@ bool Repairer::AskForCopy(Copy* copy) {
   return true;
 }
 
-// Reads in whichever frame can be read.
-bool Repairer::ReadBytes(const Copy& copy) {
-  for (; !session_.IsLate(); session_.RefreshMap()) {
-    FramePlace place;
-    if (session_.Locate(copy.chunk, copy.gen, &place) != ClientSession::Where::kHere) return false;
-    Round reads;
-    for (uint32_t at = 0; at < kChunkBytes; at += kPieceBytes) {
-      reads.ReadMemory(place, at, kPieceBytes, bytes_.get() + at);
-    }
-    if (session_.Run(reads)) return true;
-  }
-  return false;
-}
-
 bool Repairer::CopyBytes(const Copy& copy) {
   if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
-  if (!ReadBytes(copy)) return false;
+  if (!session_.ReadChunk(copy.chunk, copy.gen, bytes_.get())) return false;
   Round writes;
   for (uint32_t at = 0; at < kChunkBytes; at += kPieceBytes) {
     writes.WriteMemory(copy.to_place, at, kPieceBytes, bytes_.get() + at);

@@ -48,7 +48,6 @@ class Repairer {
   };
 
   bool AskForCopy(Copy* copy);
-  bool ReadBytes(const Copy& copy);
   bool CopyBytes(const Copy& copy);
   // The fields of the answer.
   std::optional<std::string_view> Tell(MessageKind kind, std::initializer_list<uint64_t> fields);
