@@ -61,10 +61,6 @@ void SetDefaults() {
     setenv("FI_OFI_RXM_MSG_TX_SIZE", std::to_string(kSendsMax).c_str(), kKeep);
     setenv("FI_OFI_RXM_MSG_RX_SIZE", std::to_string(kSendsMax).c_str(), kKeep);
     setenv("FI_SHM_DISABLE_CMA", "1", kKeep);
-    // Libraries of NICs, which come with libfabric, else catch signals: SIGTERM would look like a
-    // crash.
-    setenv("IPATH_NO_BACKTRACE", "1", kKeep);
-    setenv("HFI_NO_BACKTRACE", "1", kKeep);
     return true;
   }();
   static_cast<void>(is_set);
