@@ -239,7 +239,7 @@ void BatchWorker::KeepAlive(uint64_t deadline_ns) {
   session_->set_deadline_ns(deadline_ns);
   if (session_->client() == 0) return;
   session_->Renew();
-  writer_.SealOld();
+  writer_.SealUnneeded();
 }
 
 }  // namespace skep::pool

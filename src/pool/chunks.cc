@@ -159,6 +159,7 @@ bool Chunks::Lease(uint32_t chunk, uint32_t client, const ChunkFrames& frames) {
   chunks_[chunk].state = State::kLeased;
   chunks_[chunk].client = client;
   chunks_[chunk].frames = frames;
+  leased_.insert({client, chunk});
   for (const uint32_t frame : frames) {
     if (frame != kNoFrame) TakeFrame(frame);
   }
@@ -171,11 +172,14 @@ bool Chunks::Seal(uint32_t chunk, uint32_t client, uint64_t index) {
       chunks_[chunk].client != client) {
     return false;
   }
+  EndLease(chunk);
   chunks_[chunk].state = State::kSealed;
   chunks_[chunk].sealed_index = index;
   NoteEmpty(chunk);
   return true;
 }
+
+void Chunks::EndLease(uint32_t chunk) { leased_.erase({chunks_[chunk].client, chunk}); }
 
 void Chunks::NoteEmpty(uint32_t chunk) {
   if (chunks_[chunk].state == State::kSealed && chunks_[chunk].items == 0) empty_.insert(chunk);
@@ -236,6 +240,7 @@ bool Chunks::Adopt(uint32_t chunk, uint8_t gen, uint32_t from, uint32_t client) 
   if (room == nullptr) return false;
   if (*room != kNoFrame) GiveFrame(*room);
   *room = giver.frames[0];
+  EndLease(from);
   giver = {.gen = static_cast<uint8_t>(giver.gen + 1)};
   return true;
 }
@@ -256,7 +261,16 @@ bool Chunks::Shed(uint32_t chunk) {
 }
 
 void Chunks::SealAllOf(uint32_t client, uint64_t index) {
-  for (uint32_t i = 0; i < chunks_.size(); ++i) Seal(i, client, index);
+  for (const uint32_t chunk : LeasedBy(client)) Seal(chunk, client, index);
+}
+
+std::vector<uint32_t> Chunks::LeasedBy(uint32_t client) const {
+  std::vector<uint32_t> chunks;
+  for (auto at = leased_.lower_bound({client, 0}); at != leased_.end() && at->first == client;
+       ++at) {
+    chunks.push_back(at->second);
+  }
+  return chunks;
 }
 
 void Chunks::EncodeServers(std::string& to) const {
@@ -329,6 +343,7 @@ bool Chunks::DecodeChunks(std::string_view& from, uint32_t begin, uint32_t* end)
   for (*end = begin; !from.empty(); ++*end) {
     if (*end >= chunks_.size() || !DecodeChunk(from, &chunks_[*end])) return false;
     live_units_ += chunks_[*end].live_units;
+    if (chunks_[*end].state == State::kLeased) leased_.insert({chunks_[*end].client, *end});
     NoteEmpty(*end);
   }
   return true;

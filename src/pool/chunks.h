@@ -34,6 +34,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pool/frames.h"
@@ -94,6 +95,8 @@ class Chunks {
   bool Shed(uint32_t chunk);
   // Seals all that the client has leased.
   void SealAllOf(uint32_t client, uint64_t index);
+  // What the client has leased, in ascending order.
+  std::vector<uint32_t> LeasedBy(uint32_t client) const;
 
   // Whether an item of the client may get this slot: it lies within a chunk of this generation that
   // the client leases. A chunk that is sealed gets no item any more, so once it is empty it stays
@@ -165,6 +168,8 @@ class Chunks {
   uint64_t version() const { return version_; }
 
  private:
+  // The chunk is leased no longer; it becomes sealed, or free.
+  void EndLease(uint32_t chunk);
   // The chunk may be empty now.
   void NoteEmpty(uint32_t chunk);
   void TakeFrame(uint32_t frame);
@@ -185,6 +190,7 @@ class Chunks {
   std::vector<bool> used_;       // by frame
   std::vector<Chunk> chunks_;    // as many as frames
   std::set<uint32_t> empty_;
+  std::set<std::pair<uint32_t, uint32_t>> leased_;  // the client, the chunk
   uint32_t capacity_ = 0;
   uint32_t free_count_ = 0;
   uint64_t live_units_ = 0;

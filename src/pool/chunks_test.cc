@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "pool/placement.h"
@@ -53,6 +54,21 @@ TEST_F(ChunksTest, ALeaseTakesFreeFramesOnly) {
   ASSERT_TRUE(chunks_.Recycle(0));
   EXPECT_EQ(chunks_.free_count(), 12u);
   EXPECT_EQ(FramesOf(0), kNoFrames);
+}
+
+TEST_F(ChunksTest, KnowsWhatAClientLeases) {
+  for (const uint32_t chunk : {3u, 1u, 2u, 0u}) {
+    ASSERT_TRUE(chunks_.Lease(chunk, kClient, {chunk, kNoFrame}));
+  }
+  ASSERT_TRUE(chunks_.Lease(4, kClient + 1, {4, kNoFrame}));
+  EXPECT_EQ(chunks_.LeasedBy(kClient), (std::vector<uint32_t>{0, 1, 2, 3}));
+  MakeSealed(5, {8, kNoFrame});
+  ASSERT_TRUE(chunks_.Adopt(5, 0, 0, kClient));
+  ASSERT_TRUE(chunks_.Seal(2, kClient, 1));
+  EXPECT_EQ(chunks_.LeasedBy(kClient), (std::vector<uint32_t>{1, 3}));
+  chunks_.SealAllOf(kClient, 1);
+  EXPECT_TRUE(chunks_.LeasedBy(kClient).empty());
+  EXPECT_EQ(chunks_.LeasedBy(kClient + 1), (std::vector<uint32_t>{4}));
 }
 
 TEST_F(ChunksTest, AServerThatIsGoneTakesItsFramesAlong) {
@@ -156,6 +172,7 @@ TEST_F(ChunksTest, AreTheSameWhenTheyCameInAMessage) {
   EXPECT_EQ(copy.servers(), chunks_.servers());
   EXPECT_EQ(copy.free_count(), chunks_.free_count());
   EXPECT_EQ(copy.version(), chunks_.version());
+  EXPECT_EQ(copy.LeasedBy(kClient), (std::vector<uint32_t>{2}));
   // A frame of two chunks, and one that is no frame.
   for (const std::string& bad : {bytes + std::string("\1\0\7\0\0\0\1\5", 8), bytes + "x"}) {
     Chunks other;

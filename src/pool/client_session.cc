@@ -248,6 +248,8 @@ bool ClientSession::Renew() {
   if (fields && TakeVarint(*fields, &lease_ns) && TakeVarint(*fields, &buckets_) &&
       TakeVarint(*fields, &version)) {
     TakePlacesVersion(version);
+    leased_chunks_.clear();
+    for (uint32_t chunk = 0; TakeNumber(*fields, &chunk);) leased_chunks_.push_back(chunk);
     lease_until_ns_ = sent_ns + lease_ns;
     ++statistics_.renewals;
     return true;

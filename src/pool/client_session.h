@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -213,6 +214,9 @@ class ClientSession {
   // Rises when memory servers come, go, or are drained, as the hash server tells with a lease: what
   // this client has leased may lie on too few of them.
   uint64_t places_version() const { return places_version_; }
+  // The chunks that this client leases, as the hash server has told since this was asked last, with
+  // a renewed lease. One that the client does not know of is of an answer that was lost.
+  std::vector<uint32_t> TakeLeasedChunks() { return std::exchange(leased_chunks_, {}); }
   // For clients that only write: asks for that now and then.
   void LookAtPlaces();
 
@@ -279,6 +283,7 @@ class ClientSession {
   ClientPlaces places_;
   bool removes_lost_ = false;
   uint64_t places_version_ = 0;
+  std::vector<uint32_t> leased_chunks_;
   std::vector<uint32_t> suspects_;
   uint64_t suspected_until_ns_ = 0;  // all of them
   uint64_t read_wait_ns_ = kReadWaitNs;

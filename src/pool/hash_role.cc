@@ -196,6 +196,9 @@ void HashRole::Renew(const rma::Event& event, std::string_view fields) {
   AppendVarint(fields_, std::min(context_.times.lease_ns, authority_until_ns_ - context_.now_ns()));
   AppendVarint(fields_, context_.state.hash()->buckets());
   AppendVarint(fields_, context_.state.chunks().version());
+  for (const uint32_t chunk : context_.state.chunks().LeasedBy(client)) {
+    AppendVarint(fields_, chunk);
+  }
   context_.Answer(event.peer, event.token, fields_);
 }
 

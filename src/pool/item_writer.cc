@@ -56,9 +56,10 @@ void ItemWriter::Try(std::span<Write> writes) {
   SealFull();
 }
 
-void ItemWriter::SealOld() {
-  if (client_ == 0 || client_ != session_.client()) return;
-  GiveUpOldChunk();
+void ItemWriter::SealUnneeded() {
+  if (session_.client() == 0) return;
+  if (client_ != session_.client()) StartAnew();
+  GiveUpUnneeded();
   SealFull();
 }
 
@@ -76,7 +77,7 @@ Status ItemWriter::WriteItems(std::span<Write> writes) {
     session_.LookAtPlaces();
     if (!session_.Join()) return session_.NoAnswer();
     if (client_ != session_.client()) StartAnew();
-    GiveUpOldChunk();
+    GiveUpUnneeded();
     const uint32_t client = client_;
     Round round;
     buffers_.clear();
@@ -120,7 +121,10 @@ Status ItemWriter::Place(Write& write, Round& round) {
   return {};
 }
 
-void ItemWriter::GiveUpOldChunk() {
+void ItemWriter::GiveUpUnneeded() {
+  for (const uint32_t chunk : session_.TakeLeasedChunks()) {
+    if (!chunk_ || chunk_->number != chunk) full_.push_back(chunk);
+  }
   if (!chunk_ || chunk_->places_version >= session_.places_version()) return;
   full_.push_back(chunk_->number);
   chunk_.reset();
@@ -138,6 +142,8 @@ Status ItemWriter::TakeChunk() {
     if (!status.ok()) return status;
   }
   if (before && client == client_) full_.push_back(before->number);
+  // It was sealed, and the answer to that was lost.
+  std::erase(full_, leased->number);
   chunk_ = leased;
   return {};
 }

@@ -17,7 +17,8 @@
 // tried again, for up to half of the time that is left.
 //
 // When memory servers have come or gone the chunk that is being filled is sealed, too, since it
-// lies in the servers that there were.
+// lies in the servers that there were. So is a chunk of a lease whose answer was lost, which the
+// hash server tells when the client's lease is renewed.
 //
 // A write that has failed may still arrive (rule F5 of rma/fabric.h). So the client then gives up
 // its name: the hash server seals its chunks when it has been silent for long enough, and recycles
@@ -68,9 +69,9 @@ class ItemWriter {
 
   // Does all of them, in their order for each key. At most kWritesMax.
   void Run(std::span<Write> writes);
-  // Seals the chunk that is being filled if memory servers have come or gone since it was leased,
-  // so that it is copied: for a client that may write nothing for long.
-  void SealOld();
+  // Seals what this client leases and does not fill any more, for a client that may write nothing
+  // for long. What is sealed can be copied and recycled.
+  void SealUnneeded();
 
  private:
   struct Chunk {
@@ -86,7 +87,8 @@ class ItemWriter {
   // Room for the item in a chunk.
   //   kUnavailable, kOutOfMemory  there is none
   Status Place(Write& write, Round& round);
-  void GiveUpOldChunk();
+  // Has those chunks sealed next time that are this client's, and are not to be filled any more.
+  void GiveUpUnneeded();
   Status TakeChunk();
   // A chunk to be filled; or none yet, and the request is to be made again.
   Status Lease(std::optional<Chunk>* chunk);

@@ -10,7 +10,8 @@
 //                                                        memory servers
 //     commit    epoch, client, entries to the end     -> for each: verdict 1, before 8, version
 //     renew     epoch, client                         -> lease in ns, buckets of the table, version
-//                                                        of the memory servers
+//                                                        of the memory servers; chunks that the
+//                                                        client leases, to the end
 //     lease     epoch, client, count, for 1, servers to be avoided, to the end
 //                                                     -> count, then of each: chunk, gen, frames;
 //                                                        version of the memory servers

@@ -24,7 +24,7 @@ bool UpkeepAgent::Turn() {
   const bool cleans = work_->cleaner.Step();
   const bool repairs = work_->repairer.Step();
   // What was moved to a chunk that has lost a server is to be copied, too.
-  work_->writer.SealOld();
+  work_->writer.SealUnneeded();
   return repairs || cleans;
 }
 

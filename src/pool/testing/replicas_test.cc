@@ -46,6 +46,21 @@ class TestRepairer {
                                       session_.RequestOf(MessageKind::kCopy), &code);
     EXPECT_TRUE(fields.has_value());
   }
+  // Leases a chunk, and does not hear of it.
+  void LeaseInVain() {
+    session_.set_deadline_ns(session_.now_ns() + 10'000'000'000);
+    ASSERT_TRUE(session_.Join());
+    std::string request = session_.RequestOf(MessageKind::kLease);
+    AppendVarint(request, 1);
+    request.push_back(static_cast<char>(LeaseFor::kWrites));
+    ReplyCode code;
+    EXPECT_TRUE(session_.Call(ClientSession::To::kHashServer, request, &code).has_value());
+  }
+  void KeepAlive() {
+    session_.set_deadline_ns(session_.now_ns() + 10'000'000'000);
+    EXPECT_TRUE(session_.Renew());
+    writer_.SealUnneeded();
+  }
   bool Drain(uint32_t server) {
     session_.set_deadline_ns(session_.now_ns() + 10'000'000'000);
     std::string request(1, static_cast<char>(MessageKind::kDrain));
@@ -379,6 +394,22 @@ TYPED_TEST(ReplicasTest, ADrainedServerLeavesWhileClientsWrite) {
     writer.join();
     this->Run({.op = Op::kDelete, .key = "written"});
     this->ExpectAll();
+  }
+}
+
+// An answer to a lease was lost: the client learns of its chunk, and a drain does not wait for it.
+TYPED_TEST(ReplicasTest, AChunkThatItsClientDoesNotKnowIsSealed) {
+  this->Open({.memory_servers = 3});
+  TestRepairer client(this->world_.fabric, *this->pool_);
+  for (int i = 0; i < 6; ++i) client.LeaseInVain();
+  ASSERT_TRUE(this->repairer_->Drain(kFirst));
+  for (bool is_drained = false; !is_drained;) {
+    client.KeepAlive();
+    this->engine_->Maintain(0);
+    this->pool_->Do(1, [&](IndexServer& server) {
+      is_drained =
+          server.state()->chunks().FindServer(kFirst)->state == Chunks::ServerState::kDrained;
+    });
   }
 }
 
