@@ -237,6 +237,7 @@ void BatchWorker::SettlePlain(uint32_t slot, const Write& write) {
 
 void BatchWorker::KeepAlive(uint64_t deadline_ns) {
   session_->set_deadline_ns(deadline_ns);
+  session_->HandleEvents();
   if (session_->client() == 0) return;
   session_->Renew();
   writer_.SealUnneeded();

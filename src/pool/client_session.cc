@@ -60,8 +60,10 @@ rma::PeerId ClientSession::Await(Find find, uint64_t until_ns) {
   }
 }
 
-void ClientSession::PollOnce() {
-  for (const rma::Event& event : endpoint_->Poll(kPollMs)) Handle(event);
+void ClientSession::PollOnce() { TakeEvents(kPollMs); }
+
+void ClientSession::TakeEvents(int timeout_ms) {
+  for (const rma::Event& event : endpoint_->Poll(timeout_ms)) Handle(event);
 }
 
 void ClientSession::Handle(const rma::Event& event) {

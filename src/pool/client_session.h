@@ -176,6 +176,9 @@ class ClientSession {
   std::optional<PoolStatus> AskForStatus();
   // Asks for the map again, and waits a moment if it is the same.
   void RefreshMap();
+  // Does what the other ends of its connections want, and waits for nothing: a connection that has
+  // been ended may keep a memory server waiting until then (rma/mem_fence.h).
+  void HandleEvents() { TakeEvents(0); }
   // The client has been forgotten: the next Join() makes a new one.
   void ForgetClient() { client_ = 0; }
 
@@ -249,6 +252,7 @@ class ClientSession {
   std::optional<std::string_view> Call(rma::PeerId peer, std::string_view request, ReplyCode* code);
   void Post(rma::PeerId peer, uint32_t memory_server, std::span<const rma::Operation> operations);
   void PollOnce();
+  void TakeEvents(int timeout_ms);
   void Handle(const rma::Event& event);
   // Sees to it that the memory server knows whose this connection is, so that it can fence it:
   // before anything is written there. False: the server does not answer.

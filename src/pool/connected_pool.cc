@@ -1,10 +1,12 @@
 #include "pool/connected_pool.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/coordinator_module.h"
 #include "base/decimal.h"
+#include "base/repeating_thread.h"
 #include "engine/forwarding_engine.h"
 #include "pool/map_watch.h"
 #include "pool/pool_engine.h"
@@ -16,6 +18,7 @@ namespace {
 constexpr size_t kNameBytesMax = 64;
 // Only watches end with a client's session.
 constexpr uint32_t kSessionMs = 4000;
+constexpr std::chrono::milliseconds kKeepAlivePause(50);
 
 // Whether a pool can have this name: it becomes a name of the coordinator's.
 bool IsPoolName(std::string_view name) {
@@ -23,17 +26,21 @@ bool IsPoolName(std::string_view name) {
          name.find('/') == std::string_view::npos && IsCoordinatorPath("/" + std::string(name));
 }
 
-// Declared in the order in which they must outlive each other.
+// Declared in the order in which they must outlive each other. The sessions of the engine are kept
+// alive by a thread of its own: a process that asks for nothing keeps its place in the pool, does
+// not keep chunks from being moved, and ends writing when it is fenced.
 struct Parts {
   Parts(const PoolOptions& options, PoolSurroundings reached)
       : around(std::move(reached)),
         watch(*around.coordinator, SystemClock(), options.name, kSessionMs),
         engine(*around.fabric, SystemClock(), [this] { return watch.map(); },
-               {.timeout_ms = options.timeout_ms}) {}
+               {.timeout_ms = options.timeout_ms}),
+        keeps_alive(kKeepAlivePause, [this] { return engine.Maintain(0); }) {}
 
   const PoolSurroundings around;
   MapWatch watch;
   PoolEngine engine;
+  RepeatingThread keeps_alive;
 };
 
 // The base that is the parts outlives the engine that forwards to one of them.
@@ -41,6 +48,8 @@ class ConnectedPool final : private Parts, public ForwardingEngine {
  public:
   ConnectedPool(const PoolOptions& options, PoolSurroundings reached)
       : Parts(options, std::move(reached)), ForwardingEngine(Parts::engine) {}
+
+  bool Maintain(uint64_t) override { return false; }
 };
 
 std::unique_ptr<Engine> Make(const EngineOptions& options) {

@@ -25,7 +25,7 @@ constexpr EngineTraits kTraits = {.name = "pool",
                                   .value_bytes_max = kValueBytesMax};
 
 // How long the upkeep of one session may take.
-constexpr uint64_t kKeepAliveNs = 1'000'000;
+constexpr uint64_t kKeepAliveNs = 100'000'000;
 // How long those wait who only want to know how the pool is.
 constexpr uint64_t kStatusNs = 1'000'000'000;
 

@@ -1,7 +1,5 @@
 #include "pool/upkeep_agent.h"
 
-#include <chrono>
-
 namespace skep::pool {
 
 void UpkeepAgent::SetMap(const PoolMap& map) {
@@ -35,27 +33,6 @@ bool UpkeepAgent::Open() {
       std::make_unique<ClientSession>(std::move(*endpoint), clock_, [this] { return map(); }),
       options_.eviction, figures_);
   return true;
-}
-
-UpkeepThread::~UpkeepThread() {
-  {
-    const MutexLock lock(mutex_);
-    stops_ = true;
-    changed_.NotifyAll();
-  }
-  agent_.SetMap({});
-  thread_.join();
-}
-
-void UpkeepThread::Run() {
-  while (Pause(agent_.Turn())) {
-  }
-}
-
-bool UpkeepThread::Pause(bool is_busy) {
-  const MutexLock lock(mutex_);
-  if (!is_busy && !stops_) changed_.WaitFor(mutex_, std::chrono::milliseconds(kPauseMs));
-  return !stops_;
 }
 
 }  // namespace skep::pool

@@ -6,12 +6,13 @@
 // while, which is as right as any two clients are.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/repeating_thread.h"
 #include "pool/cleaner.h"
 #include "pool/client_session.h"
 #include "pool/item_writer.h"
@@ -75,21 +76,16 @@ class UpkeepThread {
   static constexpr uint32_t kPauseMs = 50;
 
   // `agent` outlives it.
-  explicit UpkeepThread(UpkeepAgent& agent) : agent_(agent), thread_([this] { Run(); }) {}
-  ~UpkeepThread();
-  UpkeepThread(const UpkeepThread&) = delete;
-  UpkeepThread& operator=(const UpkeepThread&) = delete;
+  explicit UpkeepThread(UpkeepAgent& agent)
+      : agent_(agent), thread_(std::chrono::milliseconds(kPauseMs), [&] { return agent.Turn(); }) {}
+  ~UpkeepThread() {
+    thread_.RequestStop();
+    agent_.SetMap({});
+  }
 
  private:
-  void Run();
-  // False: it is to stop.
-  bool Pause(bool is_busy);
-
   UpkeepAgent& agent_;
-  Mutex mutex_;
-  ConditionVariable changed_;
-  bool stops_ SKEP_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  RepeatingThread thread_;
 };
 
 }  // namespace skep::pool

@@ -25,6 +25,17 @@ ROOT = Path(__file__).resolve().parents[2]
 JAVA = shutil.which("java") and os.path.exists("/usr/share/java/zookeeper.jar")
 
 
+def library_environment():
+    """Of a Python program that uses the library."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SKEP_LIBRARY": LIBRARY}
+    if os.environ.get("SKEP_SANITIZED"):
+        environment["LD_PRELOAD"] = subprocess.run(
+            ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True,
+            text=True).stdout.strip()
+        environment["ASAN_OPTIONS"] = "detect_leaks=0"
+    return environment
+
+
 class Pool:
     """A pool with its own ZooKeeper, in a folder of its own."""
 
@@ -247,6 +258,18 @@ class PoolTest(unittest.TestCase):
 
     def test_a_memory_server_is_drained(self):
         pool = self.pool(memory_servers=3)
+        # A process that has written, and has nothing to do since.
+        script = f"""
+import skep, sys
+with skep.connect("pool://{pool.zk}/test", fabric="mem", timeout_ms=60000) as store:
+    store["k000"] = "1"
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+        idle = subprocess.Popen([sys.executable, "-c", script], env=library_environment(),
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(idle.communicate)
+        self.assertEqual(idle.stdout.readline(), b"written\n")
         client = self.connect(pool)
         for i in range(300):
             self.assertEqual(client.call("SET", f"k{i:03}", b"x" * 20000), "OK")
@@ -373,13 +396,7 @@ with skep.connect("pool://{pool.zk}/test", fabric="mem", timeout_ms=60000) as st
     except skep.NotSupported:
         pass
 """
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SKEP_LIBRARY": LIBRARY}
-        if os.environ.get("SKEP_SANITIZED"):
-            environment["LD_PRELOAD"] = subprocess.run(
-                ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True,
-                text=True).stdout.strip()
-            environment["ASAN_OPTIONS"] = "detect_leaks=0"
-        subprocess.run([sys.executable, "-c", script], check=True, env=environment,
+        subprocess.run([sys.executable, "-c", script], check=True, env=library_environment(),
                        timeout=PATIENCE_S)
 
     def test_misuse(self):

@@ -413,5 +413,26 @@ TYPED_TEST(ReplicasTest, AChunkThatItsClientDoesNotKnowIsSealed) {
   }
 }
 
+// A client was silent for so long that it was forgotten, and lives: it lets go of its connections
+// when it is kept alive, and what it had written to is free again.
+TYPED_TEST(ReplicasTest, AForgottenClientCanBeFenced) {
+  this->Open({.memory_servers = 2, .times = {.silence_ns_max = 1'000'000'000}});
+  const auto silent = this->pool_->OpenEngine(kPatientEngine);
+  Batch batch;
+  batch.Put("silent", "value");
+  silent->Execute(batch);
+  ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone) << batch.outcome(0).status.ToString();
+  this->AwaitChunks([](const Chunks& chunks) { return chunks.all()[0].items == 1; });
+  this->AwaitSealed();
+  const Outcome outcome = this->Run({.op = Op::kDelete, .key = "silent"});
+  ASSERT_EQ(outcome.verdict, Verdict::kDone) << outcome.status.ToString();
+  for (bool is_free = false; !is_free;) {
+    silent->Maintain(0);
+    this->pool_->Do(1, [&](IndexServer& server) {
+      is_free = server.state()->chunks().all()[0].state == Chunks::State::kFree;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace skep::pool
