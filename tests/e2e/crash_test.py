@@ -19,7 +19,7 @@ from power_loss import SHIM, Power, slow_disk
 from resp import Connection
 from skep_process import BINARY, PATIENCE_S, REPORT, SANITIZED, Process
 
-ROUNDS = int(os.environ.get("SKEP_CRASH_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("SKEP_CRASH_ROUNDS", "10"))
 SEED = int(os.environ.get("SKEP_CRASH_SEED", random.SystemRandom().randrange(1 << 32)))
 # With everysec nothing is let in that would be so much younger than what is not synced, however slow
 # the disk and the machine are: appendfsync-age-ms, and some ms of rounding.
