@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "pool/copy_plan.h"
 #include "pool/placement.h"
 
 namespace skep::pool {
@@ -234,6 +235,19 @@ TEST_F(PlacementTest, FewerServersThanReplicasAreEnough) {
   chunks_.RemoveServer(3);
   EXPECT_EQ(ServersOf(placement_.Choose(2, {}, {}).frames), std::set<uint32_t>{2})
       << "what was to be drained is open again";
+}
+
+// A client that has not heard of the second server yet writes to one.
+TEST_F(PlacementTest, AChunkThatMayGetItemsIsToHaveAllReplicas) {
+  const CopyPlan plan(chunks_, placement_, 2);
+  ASSERT_TRUE(chunks_.Lease(0, kClient, {0, 4}));
+  EXPECT_EQ(plan.CountUnderReplicated(), 0u);
+  ASSERT_TRUE(chunks_.Lease(1, kClient, {1, kNoFrame}));
+  EXPECT_EQ(plan.CountUnderReplicated(), 1u);
+  ASSERT_TRUE(chunks_.Seal(1, kClient, 1));
+  EXPECT_EQ(plan.CountUnderReplicated(), 0u) << "it has no items, and gets none";
+  MakeSealed(2, {8, kNoFrame});
+  EXPECT_EQ(plan.CountUnderReplicated(), 1u);
 }
 
 TEST_F(PlacementTest, AServerThatIsAvoidedCountsAllTheSame) {

@@ -81,7 +81,8 @@ std::optional<CopyPlan::Copy> CopyPlan::Next(const std::set<uint32_t>& taken) {
 uint64_t CopyPlan::CountUnderReplicated() const {
   const size_t wanted = Wanted();
   return static_cast<uint64_t>(std::ranges::count_if(chunks_.all(), [&](const auto& chunk) {
-    return chunk.items > 0 && !chunk.is_lost() && OpenFrames(chunk) < wanted;
+    const bool counts = chunk.items > 0 || chunk.state == Chunks::State::kLeased;
+    return counts && !chunk.is_lost() && OpenFrames(chunk) < wanted;
   }));
 }
 

@@ -62,8 +62,9 @@ class CopyPlan {
   // The chunks that the client has leased for copies, of which it cannot know: it asks for another.
   std::vector<uint32_t> TargetsOf(uint32_t client) const;
 
-  // Chunks with items that lie on fewer open servers than there are to be, and on some. Cost:
-  // linear in chunks.
+  // Chunks that have items, or may get some, and lie on fewer open servers than there are to be,
+  // and on some. So if there are none, what is written from now on has all its replicas, too.
+  // Cost: linear in chunks.
   uint64_t CountUnderReplicated() const;
 
   // A chunk with a frame that it can give back. Looks at some chunks.

@@ -107,7 +107,7 @@ struct PoolStatus {
   uint64_t free_chunks = 0;
   uint64_t clients = 0;
   uint64_t live_units = 0;  // of all items, as their slots tell (chunks.h), for each replica
-  uint64_t under_replicated_chunks = 0;  // with items, on fewer open servers than there should be
+  uint64_t under_replicated_chunks = 0;  // on fewer open servers than there should be (copy_plan.h)
   uint64_t lost_chunks = 0;              // with items, on no server
   UpkeepFigures cleaner = {};
 };
