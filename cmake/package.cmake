@@ -15,7 +15,7 @@ include(CMakePackageConfigHelpers)
 
 set(objects)
 foreach(library skep_base skep_engine skep_btree skep_hash skep_hashleaf skep_model skep_rma
-    skep_pool skep_keyspace skep_durable skep_wire skep_client skep_store)
+    skep_pool skep_ranges skep_keyspace skep_durable skep_wire skep_client skep_store)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
 add_library(skep STATIC ${objects})
@@ -73,7 +73,7 @@ install(FILES python/skep.py python/skep_arguments.py DESTINATION ${CMAKE_INSTAL
 install(FILES tools/etc/skep.toml tools/etc/skep-server.service tools/etc/skep.logrotate
   DESTINATION ${CMAKE_INSTALL_DATADIR}/skep)
 
-foreach(program skep-server skep-cli skep-check skep-dump skep-pool skep-bench)
+foreach(program skep-server skep-cli skep-check skep-dump skep-netindex skep-pool skep-bench)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()

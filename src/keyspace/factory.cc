@@ -11,6 +11,7 @@
 #include "hashleaf/hashleaf_engine.h"
 #include "model/model_engine.h"
 #include "pool/connected_pool.h"
+#include "ranges/connected_ranges.h"
 
 namespace skep {
 namespace {
@@ -54,8 +55,9 @@ Status ReadOption(const EngineInfo& info, std::string_view option, IndexOptions&
 }  // namespace
 
 std::span<const EngineInfo> AllEngines() {
-  static const EngineInfo kEngines[] = {BtreeEngine::kInfo, HashEngine::kInfo,
-                                        HashleafEngine::kInfo, pool::kPoolInfo, ModelEngine::kInfo};
+  static const EngineInfo kEngines[] = {BtreeEngine::kInfo,    HashEngine::kInfo,
+                                        HashleafEngine::kInfo, pool::kPoolInfo,
+                                        ranges::kRangesInfo,   ModelEngine::kInfo};
   return kEngines;
 }
 

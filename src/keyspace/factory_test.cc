@@ -18,13 +18,15 @@ struct Mistake {
 // engine, the option, and what there is instead. Method: each kind of mistake, by its words.
 TEST(Factory, SaysWhatIsWrongWithAnEngine) {
   const Mistake mistakes[] = {
-      {"nosuch", "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, pool, model"},
+      {"nosuch",
+       "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, pool, ranges, model"},
       {"nosuch,key=8",
-       "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, pool, model"},
-      {"", "unknown engine ''; this build has: btree, hash, hashleaf, pool, model"},
+       "unknown engine 'nosuch'; this build has: btree, hash, hashleaf, pool, ranges, model"},
+      {"", "unknown engine ''; this build has: btree, hash, hashleaf, pool, ranges, model"},
       {"hash,foo=1",
        "the engine hash has no option 'foo': hash takes none, hashleaf takes key=, value=, leaf=, "
-       "threads=, pool takes zk=, name=, fabric=, timeout="},
+       "threads=, pool takes zk=, name=, fabric=, timeout=, ranges takes zk=, name=, fabric=, "
+       "timeout="},
       {"pool,fabric=ether",
        "the option 'fabric=ether' of the engine pool: the fabrics are mem, tcp and ofi:PROVIDER"},
       {"pool,name=a/b", "the option 'name=a/b' of the engine pool: this is no name of a pool"},

@@ -73,9 +73,9 @@ Status CheckOptions(const PoolOptions& options) {
   return {};
 }
 
-constexpr std::string_view kOptionNames[] = {"zk", "name", "fabric", "timeout"};
+}  // namespace
 
-Status ReadOption(std::string_view name, std::string_view value, IndexOptions& index) {
+Status ReadPoolOption(std::string_view name, std::string_view value, IndexOptions& index) {
   PoolOptions& options = index.pool;
   if (name == "zk") {
     if (value.empty()) return {Code::kInvalidArgument, "a server of ZooKeeper is host:port"};
@@ -95,16 +95,14 @@ Status ReadOption(std::string_view name, std::string_view value, IndexOptions& i
   return {};
 }
 
-}  // namespace
-
 constinit const EngineInfo kPoolInfo = {
     .name = "pool",
     .summary = "ordered, one version; the memory of other processes, read one-sided (HStore)",
     .make = &Make,
     .external = true,
     .check = &Check,
-    .option_names = kOptionNames,
-    .read_option = &ReadOption};
+    .option_names = kPoolOptionNames,
+    .read_option = &ReadPoolOption};
 
 Result<PoolSurroundings> ReachPool(const PoolOptions& options, std::string* problem) {
   std::string unwanted;

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/coordinator.h"
 #include "engine/engine.h"
@@ -19,6 +20,11 @@ namespace skep::pool {
 
 // Keyspaces may be pools: "pool,zk=HOST:PORT,name=NAME,fabric=mem".
 extern const EngineInfo kPoolInfo;
+
+// Those options, for other engines that have them, too.
+inline constexpr std::string_view kPoolOptionNames[] = {"zk", "name", "fabric", "timeout"};
+//   kInvalidArgument  what is wrong with the value
+Status ReadPoolOption(std::string_view name, std::string_view value, IndexOptions& index);
 
 // What a process needs to take part in a pool: the service that says who is who, and the fabric to
 // them.

@@ -89,18 +89,26 @@ Result<std::unique_ptr<Store>> Store::Open(const Options& options, std::string* 
 
 namespace {
 
+// Addresses that say which engine knows the way.
 constexpr std::string_view kPoolScheme = "pool://";
+constexpr std::string_view kRangesScheme = "ranges://";
 
-// "pool://HOST,HOST/NAME" as the name of an engine with its options.
-Result<std::string> PoolEngineOf(const ConnectOptions& options) {
-  const std::string_view rest = std::string_view(options.address).substr(kPoolScheme.size());
+bool IsNamed(std::string_view address) {
+  return address.starts_with(kPoolScheme) || address.starts_with(kRangesScheme);
+}
+
+// "pool://HOST,HOST/NAME" or "ranges://..." as the name of an engine with its options.
+Result<std::string> EngineAt(const ConnectOptions& options) {
+  const size_t scheme = options.address.find("://");
+  const std::string_view rest = std::string_view(options.address).substr(scheme + 3);
   const size_t slash = rest.find('/');
   // A comma would begin another option.
   if (slash == std::string_view::npos || rest.find(',', slash) != std::string_view::npos ||
       options.fabric.find(',') != std::string::npos) {
-    return Fail(Code::kInvalidArgument, "a pool's address is pool://HOST:PORT,HOST:PORT/NAME");
+    return Fail(Code::kInvalidArgument,
+                "the address of a pool, or of ranges, is pool://HOST:PORT,HOST:PORT/NAME");
   }
-  std::string engine = "pool";
+  std::string engine = options.address.substr(0, scheme);
   for (std::string_view hosts = rest.substr(0, slash);;) {
     const size_t comma = std::min(hosts.find(','), hosts.size());
     engine.append(",zk=").append(hosts.substr(0, comma));
@@ -112,17 +120,17 @@ Result<std::string> PoolEngineOf(const ConnectOptions& options) {
   return engine.append(",timeout=").append(std::to_string(options.timeout_ms));
 }
 
-// Whether the pool answers.
-Status Probe(Engine& pool) {
+// Whether the engine, or that of its first range, answers.
+Status Probe(Engine& engine) {
   Batch batch;
   batch.Get("");
-  pool.Execute(batch);
+  engine.Execute(batch);
   const Outcome& outcome = batch.outcome(0);
   return outcome.verdict == Verdict::kRefused ? outcome.status : Status();
 }
 
-Result<std::unique_ptr<Keyspaces>> ConnectPool(const ConnectOptions& options) {
-  auto engine = PoolEngineOf(options);
+Result<std::unique_ptr<Keyspaces>> ConnectNamed(const ConnectOptions& options) {
+  auto engine = EngineAt(options);
   if (!engine) return Fail(engine.error());
   auto keyspaces = Keyspaces::Make({.engine = std::move(*engine), .keyspaces = 1});
   if (!keyspaces) return Fail(keyspaces.error());
@@ -134,11 +142,11 @@ Result<std::unique_ptr<Keyspaces>> ConnectPool(const ConnectOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Store>> Store::Connect(const ConnectOptions& options) {
-  if (options.address.starts_with(kPoolScheme)) {
-    auto pool = ConnectPool(options);
-    if (!pool) return Fail(pool.error());
+  if (IsNamed(options.address)) {
+    auto keyspaces = ConnectNamed(options);
+    if (!keyspaces) return Fail(keyspaces.error());
     auto store = std::unique_ptr<Store>(new Store());
-    store->keyspaces_ = std::move(*pool);
+    store->keyspaces_ = std::move(*keyspaces);
     return store;
   }
   const auto addresses = LookUp(options.address);

@@ -18,22 +18,11 @@ import unittest
 from pathlib import Path
 
 from resp import Error
-from skep_process import PATIENCE_S, REPORT, Process, SkepServer, needs
+from skep_process import (PATIENCE_S, REPORT, Process, SkepServer, library_environment, needs,
+                          zookeeper_jar)
 
 POOL, LIBRARY = "", ""
 ROOT = Path(__file__).resolve().parents[2]
-JAVA = shutil.which("java") and os.path.exists("/usr/share/java/zookeeper.jar")
-
-
-def library_environment():
-    """Of a Python program that uses the library."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SKEP_LIBRARY": LIBRARY}
-    if os.environ.get("SKEP_SANITIZED"):
-        environment["LD_PRELOAD"] = subprocess.run(
-            ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True,
-            text=True).stdout.strip()
-        environment["ASAN_OPTIONS"] = "detect_leaks=0"
-    return environment
 
 
 class Pool:
@@ -104,7 +93,7 @@ def kill(process):
     process.popen.wait(PATIENCE_S)
 
 
-@needs(JAVA, "libzookeeper-java")
+@needs(zookeeper_jar(), "libzookeeper-java")
 class PoolTest(unittest.TestCase):
     def pool(self, **options):
         pool = Pool(**options)
@@ -266,7 +255,7 @@ with skep.connect("pool://{pool.zk}/test", fabric="mem", timeout_ms=60000) as st
     print("written", flush=True)
     sys.stdin.read()
 """
-        idle = subprocess.Popen([sys.executable, "-c", script], env=library_environment(),
+        idle = subprocess.Popen([sys.executable, "-c", script], env=library_environment(LIBRARY),
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.addCleanup(idle.communicate)
         self.assertEqual(idle.stdout.readline(), b"written\n")
@@ -396,7 +385,7 @@ with skep.connect("pool://{pool.zk}/test", fabric="mem", timeout_ms=60000) as st
     except skep.NotSupported:
         pass
 """
-        subprocess.run([sys.executable, "-c", script], check=True, env=library_environment(),
+        subprocess.run([sys.executable, "-c", script], check=True, env=library_environment(LIBRARY),
                        timeout=PATIENCE_S)
 
     def test_misuse(self):

@@ -16,10 +16,12 @@ import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 
 from resp import Connection, Error
 
 BINARY = os.environ.get("SKEP_SERVER", "")
+ROOT = Path(__file__).resolve().parents[2]
 SANITIZED = bool(os.environ.get("SKEP_SANITIZED"))
 
 # Debian's redis-tools has the server under another name: which it is, the program learns from the
@@ -48,6 +50,22 @@ def needs(program, package):
     if not program and os.environ.get("CI"):
         raise SystemExit(f"{package} is not installed")
     return unittest.skipUnless(program, f"{package} is not installed")
+
+
+def zookeeper_jar():
+    """Whether scripts/zookeeper can run here."""
+    return shutil.which("java") and os.path.exists("/usr/share/java/zookeeper.jar")
+
+
+def library_environment(library):
+    """Of a Python program that uses this libskep."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SKEP_LIBRARY": library}
+    if SANITIZED:
+        environment["LD_PRELOAD"] = subprocess.run(
+            ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True,
+            text=True).stdout.strip()
+        environment["ASAN_OPTIONS"] = "detect_leaks=0"
+    return environment
 
 
 class Process:

@@ -89,17 +89,20 @@ MAY_INCLUDE = {
     "src/rma": {"skep", "base", "rma"},
     "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "ofi", "pool"},
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
+    "src/ranges/testing": {"skep", "base", "engine", "keyspace", "ranges"},
+    "src/ranges": {"skep", "base", "engine", "client", "pool", "ranges"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
     "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},
     "bench": {"skep", "base", "engine", "keyspace", "wire", "bench"},
+    "tools/netindex": {"skep", "base", "ranges", "tools"},
     "tools/pool": {"skep", "base", "engine", "keyspace", "rma", "pool", "tools"},
     "tools": {"skep", "base", "engine", "wire", "durable", "server", "bench", "tools"},
 }
 # What single files may include beyond their folder, and why.
 MAY_ALSO_INCLUDE = {
     # The one place that knows engines by name.
-    "src/keyspace/factory.cc": {"btree", "hash", "hashleaf", "model", "pool"},
+    "src/keyspace/factory.cc": {"btree", "hash", "hashleaf", "model", "pool", "ranges"},
     # Compares all fabrics.
     "src/rma/fabric_bench.cc": {"ofi"},
     "bench/engine_spec.cc": {"hash"},  # asks for the best options of a table

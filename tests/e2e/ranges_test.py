@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Goal: a keyspace whose ranges are at two servers and in a pool serves Redis clients and the library
+as one, and says what it cannot do.
+Method: scripts/zookeeper, two skep-server, a pool, a map of skep-netindex, a skep-server in front.
+
+Usage: ranges_test.py SKEP_NETINDEX SKEP_POOL LIBSKEP"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from resp import Error
+from skep_process import (BINARY, PATIENCE_S, ROOT, Process, SkepServer, library_environment, needs,
+                          zookeeper_jar)
+
+NETINDEX, POOL, LIBRARY = "", "", ""
+
+
+@needs(zookeeper_jar(), "libzookeeper-java")
+class RangesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="skep-ranges-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        zookeeper = self.start(str(ROOT / "scripts" / "zookeeper"))
+        self.zk = zookeeper.wait_for_line(rb"^ready: (\S+)").group(1).decode()
+
+    def start(self, *command):
+        process = Process(list(command), self.folder)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        process.signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 0, process.output())
+        process.popen.stdout.close()
+
+    def start_pool(self, name):
+        pool = [POOL, "--zk", self.zk, "--name", name]
+        self.start(*pool, "memory", "--listen", f"unix:{self.folder}/m", "--bytes",
+                   "64mb").wait_for_line(rb"^registered")
+        index = [self.start(*pool, "index", "--listen", f"unix:{self.folder}/i{i}")
+                 for i in range(2)]
+        for server in index:
+            server.wait_for_line(rb"^epoch 1: ")
+
+    def server(self, *options):
+        server = SkepServer(*options)
+        self.addCleanup(server.stop)
+        return server
+
+    def ctl(self, *words):
+        """(exit status, standard output, standard error)."""
+        done = subprocess.run([NETINDEX, "--zk", self.zk, "--name", "users", "ctl", *words],
+                              check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_one_keyspace(self):
+        self.start_pool("middle")
+        first, last = self.server(), self.server()
+        where = [f"127.0.0.1:{first.port}", "h=pool:middle", f"0x71=127.0.0.1:{last.port}"]
+        self.assertEqual(self.ctl("set", *where), (0, "", ""))
+        front = self.server("--keyspace", f"0=ranges,zk={self.zk},name=users,timeout=60000")
+        client = front.connect()
+        self.addCleanup(client.close)
+        keys = [f"{chr(c)}{i}" for c in range(ord("a"), ord("z") + 1) for i in range(10)]
+        self.assertEqual(client.call("MSET", *[w for key in keys for w in (key, key.upper())]), "OK")
+        self.check_redis(client, keys)
+        self.check_parts(first.connect(), last.connect())
+        self.check_library(keys)
+
+    def check_redis(self, client, keys):
+        encoded = [key.encode() for key in keys]
+        self.assertEqual(client.call("MGET", *keys), [key.upper() for key in encoded])
+        self.assertEqual(client.call("KRANGE", "-", "+"), encoded)
+        self.assertEqual(client.call("KRANGE", "-", "+", "REV"), encoded[::-1])
+        self.assertEqual(client.call("KRANGE", "[g5", "[q1", "LIMIT", "2", "200"),
+                         [key for key in encoded if b"g5" <= key <= b"q1"][2:])
+        self.assertEqual(client.call("KCOUNT", "[b", "[x5"), 226)
+        self.assertEqual(client.call("DBSIZE"), 260)
+        seen, cursor = [], b"0"
+        while True:
+            cursor, some = client.call("SCAN", cursor, "COUNT", "7")
+            seen += some
+            if cursor == b"0":
+                break
+        self.assertEqual(seen, encoded)
+        self.assertEqual(client.call("INCRBY", "counter", "7"), 7)
+        self.assertEqual(client.call("DEL", "counter", "a0", "z9", "nothing"), 3)
+        self.assertEqual(client.call("SET", "m5", "x", "NX"), None)
+        self.assertEqual(client.call("MSET", "a0", "A0", "z9", "Z9"), "OK")
+        client.call("MULTI")
+        client.call("SET", "a", "1")
+        self.assertIsInstance(client.call("EXEC"), (Error, list))
+
+    def check_parts(self, first, last):
+        self.assertEqual(first.call("KCOUNT", "-", "+"), 70)
+        self.assertEqual(last.call("KCOUNT", "-", "+"), 100)
+        self.assertEqual(last.call("GET", "q0"), b"Q0")
+        first.close()
+        last.close()
+
+    def check_library(self, keys):
+        script = f"""
+import skep
+with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as store:
+    keys = {keys!r}
+    assert [k.decode() for k, v in store.scan()] == keys
+    assert store["p3"] == b"P3"
+    store["q"] = "between"
+    assert store["q"] == b"between"
+    try:
+        store.snapshot()
+        assert False
+    except skep.NotSupported:
+        pass
+"""
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_S,
+                       env=library_environment(LIBRARY))
+
+    def test_maps(self):
+        self.assertEqual(self.ctl("show"), (
+            1, "", "skep-netindex: there is no map of ranges of this name\n"))
+        self.assertEqual(self.ctl("set", "pool:a", "m=pool:b", "0x7a00=c:1"), (0, "", ""))
+        code, out, _ = self.ctl("show", "--json")
+        self.assertEqual((code, json.loads(out)), (0, [
+            {"lower_hex": "0x", "where": "pool:a"}, {"lower_hex": "0x6d", "where": "pool:b"},
+            {"lower_hex": "0x7a00", "where": "c:1"}]))
+        self.assertEqual(self.ctl("set", "pool:x"), (
+            1, "", "skep-netindex: there is a map of ranges of this name already\n"))
+        self.assertEqual(self.ctl("set", "--replace", "pool:x"), (0, "", ""))
+        code, out, _ = self.ctl("show")
+        self.assertEqual((code, out.split()), (0, ['""', "pool:x"]))
+        for words in (["nowhere"], ["pool:a", "pool:b"], ["pool:a", "m=pool:b", "c=pool:d"],
+                      ["pool:a", "0xzz=pool:b"], []):
+            self.assertEqual(self.ctl("set", *words)[0], 2, words)
+
+    def test_what_is_not_there(self):
+        engine = f"0=ranges,zk={self.zk},name=users,timeout=2000"
+        process = self.failing_server(engine)
+        self.assertIn(b"there is no map of ranges of this name", process)
+        # Nobody listens at port 1.
+        self.assertEqual(self.ctl("set", "127.0.0.1:1"), (0, "", ""))
+        self.assertIn(b"cannot connect", self.failing_server(engine))
+        unordered = self.server("--engine", "hash")
+        self.assertEqual(self.ctl("set", "--replace", f"127.0.0.1:{unordered.port}"), (0, "", ""))
+        self.assertIn(b"a range must be at an ordered keyspace", self.failing_server(engine))
+
+    def failing_server(self, engine):
+        """What a server says that does not start."""
+        done = subprocess.run([BINARY, "--bind", "127.0.0.1", "--port", "0",
+                               "--keyspace", engine], check=False, capture_output=True,
+                              timeout=PATIENCE_S)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stdout + done.stderr
+
+
+if __name__ == "__main__":
+    NETINDEX, POOL, LIBRARY = sys.argv[1:4]
+    os.environ["LSAN_OPTIONS"] = f"suppressions={Path(__file__).parent / 'zookeeper.supp'}"
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

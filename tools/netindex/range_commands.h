@@ -1,0 +1,27 @@
+// range_commands.h: what skep-netindex does: sets and shows maps of ranges.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "skep/options.h"
+
+namespace skep {
+
+struct RangeCommandOptions {
+  // Of these the servers of ZooKeeper, the map's name and the time-out.
+  PoolOptions map;
+  bool as_json = false;
+};
+
+// Each returns an exit status; why it is not 0 is written to standard error.
+
+// Makes the map. The first of `ranges` is where the range from the beginning is, each other one is
+// LOWER=WHERE; a LOWER that begins with 0x is in hexadecimal. 1: there is one and it is not to be
+// replaced, or ZooKeeper does not answer. 2: these are no ranges.
+int SetRanges(const RangeCommandOptions& options, const std::vector<std::string>& ranges,
+              bool replaces);
+// Prints the map. 1: there is none, or ZooKeeper does not answer.
+int ShowRanges(const RangeCommandOptions& options);
+
+}  // namespace skep

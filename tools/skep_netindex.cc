@@ -1,0 +1,50 @@
+// skep-netindex: maps of ranges, which make one keyspace of several servers and pools.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "server/version.h"
+#include "tools/netindex/range_commands.h"
+
+int main(int argc, char** argv) {
+  using namespace skep;
+  constexpr int kUsage = 2;
+  CLI::App app("Says which ranges of a keyspace are at which server or pool", "skep-netindex");
+  app.set_version_flag("--version", fmt::format("skep-netindex {}", kVersion));
+  app.footer(
+      "For example, keys before \"m\" at one server, the others in a pool:\n"
+      "  skep-netindex --name users ctl set 10.0.0.7:6379 m=pool:cache\n"
+      "Clients: Store::Connect(\"ranges://ZOOKEEPER/users\"), and skep-server --keyspace\n"
+      "0=ranges,zk=...,name=users. docs/ranges.md has the rest.\n\n"
+      "Exit status: 0 done; 1 it failed; 2 the command line is wrong.");
+  app.require_subcommand(1);
+  RangeCommandOptions options;
+  options.map.zookeeper = "127.0.0.1:2181";
+  options.map.name = "skep";
+  app.add_option("--zk", options.map.zookeeper, "the servers of ZooKeeper: HOST:PORT,HOST:PORT")
+      ->capture_default_str();
+  app.add_option("--name", options.map.name, "of the map")->capture_default_str();
+  app.add_option("--timeout", options.map.timeout_ms, "milliseconds to wait for ZooKeeper")
+      ->check(CLI::Range(1u, 3'600'000u))
+      ->capture_default_str();
+  CLI::App* const ctl = app.add_subcommand("ctl", "sets or shows a map")->require_subcommand(1);
+  CLI::App* const set = ctl->add_subcommand(
+      "set", "makes a map, before there are data: it moves none, and clients read it once");
+  std::vector<std::string> ranges;
+  set->add_option("RANGES", ranges,
+                  "where the first range is, then LOWER=WHERE of each other one; WHERE is\n"
+                  "HOST:PORT or pool:NAME, a LOWER that begins with 0x is in hexadecimal")
+      ->required();
+  bool replaces = false;
+  set->add_flag("--replace", replaces, "although there is one of this name");
+  CLI::App* const show = ctl->add_subcommand("show", "prints a map");
+  show->add_flag("--json", options.as_json, "for programs");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  return set->parsed() ? SetRanges(options, ranges, replaces) : ShowRanges(options);
+}
