@@ -18,6 +18,8 @@ static_assert(kWindow <= ItemWriter::kWritesMax);
 // The same of GETs alone, where a round takes as long as messages there and back: more of them
 // share it. No more, since a round has to end within read_ns_max.
 constexpr size_t kRemoteWindow = 512;
+// More than kWindow writes only as long as their values are no longer.
+constexpr size_t kWindowBytesMax = 4 << 20;
 
 bool IsPoint(const Request& request) { return request.op <= Op::kApply && request.op != Op::kMove; }
 
@@ -65,12 +67,27 @@ void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t dea
   if (IsPlainGets()) return RunPlainGets();
   Group ranges;
   for (const Group& group : GroupPoints(&ranges)) {
-    for (size_t begin = 0; begin < group.size(); begin += kWindow) {
-      const size_t count = std::min(kWindow, group.size() - begin);
-      RunPoints(std::span(group).subspan(begin, count));
+    for (std::span<const uint32_t> left = group; !left.empty();) {
+      const size_t count = WindowOf(left);
+      RunPoints(left.first(count));
+      left = left.subspan(count);
     }
   }
   for (const uint32_t slot : ranges) scans_.Run(batch, slot, out);
+}
+
+// Plain writes, which read nothing, as many as one commit takes: what they wait for is four
+// messages, one behind the other.
+size_t BatchWorker::WindowOf(std::span<const uint32_t> slots) const {
+  const size_t window = std::min(kWindow, slots.size());
+  size_t count = 0;
+  size_t bytes = 0;
+  for (; count < std::min(ItemWriter::kWritesMax, slots.size()); ++count) {
+    const Request& request = batch_->requests()[slots[count]];
+    bytes += request.value.size();
+    if (!IsPlainWrite(request) || bytes > kWindowBytesMax) break;
+  }
+  return std::max(count, window);
 }
 
 bool BatchWorker::IsPlainGets() const {

@@ -38,6 +38,8 @@ class BatchWorker {
   // The points, so that a group has nothing that depends on a group behind it; and the ranges,
   // which are independent of all.
   std::vector<Group> GroupPoints(Group* ranges);
+  // How many of these points, the first ones, are worked on side by side.
+  size_t WindowOf(std::span<const uint32_t> slots) const;
   // GETs alone, which are in no order.
   bool IsPlainGets() const;
   void RunPlainGets();

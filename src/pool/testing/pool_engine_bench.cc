@@ -42,9 +42,9 @@ struct LoadedPool {
     const std::string value(16, 'v');
     for (uint64_t i = 0; i < Items();) {
       Batch batch;
-      std::vector<std::string> keys;
-      for (; keys.size() < 256 && i < Items(); ++i) keys.push_back(KeyOf(i));
-      for (const std::string& key : keys) batch.Put(key, value);
+      std::vector<std::string> some;
+      for (; some.size() < 256 && i < Items(); ++i) some.push_back(KeyOf(i));
+      for (const std::string& key : some) batch.Put(key, value);
       engine->Execute(batch);
       SKEP_CHECK(batch.outcome(0).verdict == Verdict::kDone);
     }

@@ -130,10 +130,42 @@ TYPED_TEST(PoolEngineTest, GetsAloneShareRounds) {
   for (uint32_t i = 0; i <= kKeys; ++i) {
     const Outcome& outcome = batch.outcome(i);
     ASSERT_EQ(outcome.verdict, i % 2 == 0 ? Verdict::kDone : Verdict::kAbsent) << i;
-    if (i % 2 == 0) EXPECT_EQ(outcome.value, keys[i % kKeys]);
+    if (i % 2 == 0) {
+      EXPECT_EQ(outcome.value, keys[i % kKeys]);
+    }
   }
   EXPECT_GT(rounds, 0u);
-  if (std::is_same_v<TypeParam, TcpWorld>) EXPECT_LT(rounds, 18u);
+  if (std::is_same_v<TypeParam, TcpWorld>) {
+    EXPECT_LT(rounds, 18u);
+  }
+}
+
+// Goal: writes that read nothing share a commit, as many as one takes, or as their values allow;
+// what comes with them does not change what they do.
+TYPED_TEST(PoolEngineTest, PlainWritesShareACommit) {
+  const PoolTimes times = {.read_ns_max = 1'000'000'000'000, .lease_ns = 1'000'000'000'000};
+  TypeParam world;
+  LocalPool pool(world.fabric, PoolOptionsOf(world, times));
+  this->engine_ = pool.OpenEngine(kPatientEngine);
+  ASSERT_EQ(this->Put("first", "value"), Verdict::kDone);
+  this->Run({.op = Op::kGet, .key = "first"});
+  std::vector<std::string> keys;
+  for (int i = 0; i < 1100; ++i) keys.push_back("key" + std::to_string(i));
+  const auto put_all = [&](const std::string& value) {
+    Batch batch;
+    for (const std::string& key : keys) batch.Put(key, value);
+    batch.Get("first");
+    const uint64_t before = this->engine_->statistics().rounds;
+    this->engine_->Execute(batch);
+    for (uint32_t i = 0; i <= keys.size(); ++i) {
+      EXPECT_EQ(batch.outcome(i).verdict, Verdict::kDone) << i;
+    }
+    return this->engine_->statistics().rounds - before;
+  };
+  EXPECT_EQ(put_all("short"), 4u) << "512, 512, 76, and the GET";
+  keys.resize(200);
+  EXPECT_EQ(put_all(std::string(40'000, 'v')), 3u) << "104, 96, and the GET";
+  this->engine_.reset();
 }
 
 // Goal: a connection is not asked for more in one round than it can bring in time.
