@@ -252,6 +252,11 @@ void BatchWorker::SettlePlain(uint32_t slot, const Write& write) {
   }
 }
 
+bool BatchWorker::Probe(uint64_t deadline_ns) {
+  session_->set_deadline_ns(deadline_ns);
+  return session_->Join() && session_->Renew();
+}
+
 void BatchWorker::KeepAlive(uint64_t deadline_ns) {
   session_->set_deadline_ns(deadline_ns);
   session_->HandleEvents();

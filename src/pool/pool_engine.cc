@@ -28,6 +28,9 @@ constexpr EngineTraits kTraits = {.name = "pool",
 constexpr uint64_t kKeepAliveNs = 100'000'000;
 // How long those wait who only want to know how the pool is.
 constexpr uint64_t kStatusNs = 1'000'000'000;
+constexpr uint64_t kProbeNs = 1'000'000'000;
+// How long requests wait for a pool for which one has waited in vain.
+constexpr uint64_t kAwayWaitNs = 100'000'000;
 
 void Add(const ClientStatistics& more, ClientStatistics* to) {
   to->rounds += more.rounds;
@@ -65,12 +68,15 @@ Version PoolEngine::Execute(Batch& batch) {
     return 0;
   }
   (*worker)->Execute(batch, kTraits, DeadlineNs());
+  is_away_.store((*worker)->session().IsLate(), std::memory_order_relaxed);
   GiveBack(std::move(*worker));
   return 0;
 }
 
 uint64_t PoolEngine::DeadlineNs() const {
-  return clock_.MonotonicNs() + uint64_t{options_.timeout_ms} * 1'000'000;
+  const uint64_t wait_ns = uint64_t{options_.timeout_ms} * 1'000'000;
+  const bool is_away = is_away_.load(std::memory_order_relaxed);
+  return clock_.MonotonicNs() + (is_away ? std::min(wait_ns, kAwayWaitNs) : wait_ns);
 }
 
 Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {
@@ -120,14 +126,16 @@ Result<std::unique_ptr<PairIterator>> PoolEngine::OpenPairIterator(uint64_t) {
 // silent for all of them.
 bool PoolEngine::Maintain(uint64_t) {
   const uint64_t now = clock_.MonotonicNs();
+  const bool is_away = is_away_.load(std::memory_order_relaxed);
   std::unique_ptr<BatchWorker> worker;
   {
     const MutexLock lock(mutex_);
-    if (idle_.empty() || now < keep_alive_ns_) return false;
+    if (idle_.empty() || (now < keep_alive_ns_ && !is_away)) return false;
     keep_alive_ns_ = now + PoolTimes{}.silence_ns_max / 10 / idle_.size();
     worker = std::move(idle_.front());
     idle_.erase(idle_.begin());
   }
+  if (is_away && worker->Probe(now + kProbeNs)) is_away_.store(false, std::memory_order_relaxed);
   worker->KeepAlive(now + kKeepAliveNs);
   GiveBack(std::move(worker));
   return false;

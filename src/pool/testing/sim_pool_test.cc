@@ -50,6 +50,36 @@ TEST_F(SimPoolTest, AnItemThatIsNotWholeIsNotAbsent) {
   EXPECT_EQ(Run({.op = Op::kGet, .key = "key"}).value, "value");
 }
 
+// Goal: when one request has waited in vain, the others of the process do not wait as long, and
+// when the pool answers again all is as before, whether a request or the upkeep finds out.
+TEST_F(SimPoolTest, APoolThatIsAwayIsWaitedForOnce) {
+  const uint64_t wait_ns = 1'000'000'000;
+  for (const bool maintains : {false, true}) {
+    ASSERT_EQ(Run({.op = Op::kPut, .key = "key", .value = "value"}).verdict, Verdict::kDone);
+    const uint64_t away_ns = pool_.now_ns();
+    const auto waited = [&] {
+      const uint64_t before_ns = pool_.now_ns();
+      EXPECT_EQ(Run({.op = Op::kPut, .key = "key"}).status.code(), Code::kUnavailable);
+      return pool_.now_ns() - before_ns;
+    };
+    for (const uint32_t server : {1, 2}) pool_.Pause(server, away_ns + 5 * wait_ns);
+    EXPECT_GE(waited(), wait_ns);
+    for (int i = 0; i < 10; ++i) EXPECT_LT(waited(), wait_ns / 5);
+    // Upkeep that finds the pool takes no time any more.
+    for (uint64_t before_ns = 0; maintains && before_ns < pool_.now_ns();) {
+      before_ns = pool_.now_ns();
+      engine_->Maintain(0);
+    }
+    while (!maintains && Run({.op = Op::kGet, .key = "key"}).verdict != Verdict::kDone) {
+    }
+    EXPECT_EQ(Run({.op = Op::kGet, .key = "key"}).verdict, Verdict::kDone);
+    for (const uint32_t server : {1, 2}) pool_.Pause(server, pool_.now_ns() + 5 * wait_ns);
+    EXPECT_GE(waited(), wait_ns) << "it was there meanwhile";
+    while (Run({.op = Op::kGet, .key = "key"}).verdict != Verdict::kDone) {
+    }
+  }
+}
+
 // Says of scans that they have seen what the hash server never applies.
 class ScansAhead final : public rma::SimTamper {
  public:
