@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <thread>
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/thread_time.h"
 
 namespace skep {
 
@@ -23,6 +25,8 @@ class RepeatingThread {
   RepeatingThread(const RepeatingThread&) = delete;
   RepeatingThread& operator=(const RepeatingThread&) = delete;
 
+  // Its processor time. Thread-safe.
+  uint64_t CpuNs() { return CpuNsOf(thread_); }
   // The work is not begun again. Thread-safe.
   void RequestStop() {
     const MutexLock lock(mutex_);

@@ -37,10 +37,13 @@ struct Parts {
                {.timeout_ms = options.timeout_ms}),
         keeps_alive(kKeepAlivePause, [this] { return engine.Maintain(0); }) {}
 
+  // Of the threads that no request waits for.
+  uint64_t CpuNs() const { return watch.CpuNs() + keeps_alive.CpuNs(); }
+
   const PoolSurroundings around;
-  MapWatch watch;
+  mutable MapWatch watch;
   PoolEngine engine;
-  RepeatingThread keeps_alive;
+  mutable RepeatingThread keeps_alive;
 };
 
 // The base that is the parts outlives the engine that forwards to one of them.
@@ -50,6 +53,10 @@ class ConnectedPool final : private Parts, public ForwardingEngine {
       : Parts(options, std::move(reached)), ForwardingEngine(Parts::engine) {}
 
   bool Maintain(uint64_t) override { return false; }
+  void Describe(uint64_t now_ms, const StatsVisitor& visit) const override {
+    ForwardingEngine::Describe(now_ms, visit);
+    visit("pool_threads_cpu_us", CpuNs() / 1000);
+  }
 };
 
 std::unique_ptr<Engine> Make(const EngineOptions& options) {

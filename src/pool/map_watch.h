@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/coordinator.h"
 #include "base/mutex.h"
+#include "base/thread_time.h"
 #include "pool/kept_session.h"
 #include "pool/map_follower.h"
 
@@ -35,6 +36,8 @@ class MapWatch {
 
   View view() const;
   PoolMap map() const;
+  // The processor time of its thread.
+  uint64_t CpuNs() { return CpuNsOf(thread_); }
   // Waits until the map has roles, and the service was read. False: not in this time.
   bool AwaitRoles(uint32_t timeout_ms);
 

@@ -139,7 +139,8 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(client.call("DBSIZE"), 1)
         info = client.call("INFO", "pool").decode()
         self.assertRegex(info, r"(?m)^# Pool\r$")
-        for name in ("rounds", "calls", "reads", "written_bytes", "items", "chunks", "serves"):
+        for name in ("rounds", "calls", "reads", "written_bytes", "items", "chunks", "serves",
+                     "threads_cpu_us"):
             self.assertRegex(info, rf"db0_pool_{name}:[1-9]")
         self.assertEqual(client.call("SET", "big", b"x" * (1 << 20)), "OK")
         self.assertEqual(client.call("GET", "big"), b"x" * (1 << 20))
