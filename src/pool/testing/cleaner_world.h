@@ -33,12 +33,13 @@ class CleanerWorld : public testing::Test {
     return ModelEngine::kInfo.make(options);
   }
 
-  void Begin(Eviction eviction = Eviction::kNone) {
+  void Begin(Eviction eviction = Eviction::kNone, uint32_t memory_servers = 1) {
     agent_.reset();
     engine_.reset();
     keys_.clear();
     agent_ends_ = false;
     pool_ = std::make_unique<SimPool>(1, SimPoolOptions{.fabric = {.step_ns_max = 100'000},
+                                                        .memory_servers = memory_servers,
                                                         .chunks = kChunks,
                                                         .times = [](uint32_t) { return kTimes; },
                                                         .make_tree = &MakeTree});
