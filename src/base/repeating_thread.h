@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -14,7 +15,8 @@ namespace skep {
 
 class RepeatingThread {
  public:
-  // `work` returns whether there is more to be done at once; else it is called again after a pause.
+  // `work` returns whether there is more to be done at once; else it is called again after a pause,
+  // and so it is when there was no memory for it.
   RepeatingThread(std::chrono::milliseconds pause, std::function<bool()> work)
       : pause_(pause), work_(std::move(work)), thread_([this] { Run(); }) {}
   // Waits for the work that is under way.
@@ -36,7 +38,14 @@ class RepeatingThread {
 
  private:
   void Run() {
-    while (Pause(work_())) {
+    while (Pause(Work())) {
+    }
+  }
+  bool Work() {
+    try {
+      return work_();
+    } catch (const std::bad_alloc&) {
+      return false;
     }
   }
   // False: the thread is to stop.

@@ -19,6 +19,10 @@ struct EngineInfo {
   std::string_view summary;
   // Null: there is no memory, or no address space. `check` must have accepted the options.
   std::unique_ptr<Engine> (*make)(const EngineOptions& options);
+  // How an engine is made that has to reach others first, and may fail to: when a store is opened,
+  // whatever its keyspace. Null: by `make`, when it is first used.
+  Result<std::unique_ptr<Engine>> (*connect)(const IndexOptions& options,
+                                             std::string* problem) = nullptr;
   // The data are elsewhere, and outlive this process: they are neither logged nor saved here, and
   // no engine can be made without options that say where.
   bool external = false;

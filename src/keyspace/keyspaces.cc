@@ -82,7 +82,21 @@ Result<std::unique_ptr<Keyspaces>> Keyspaces::Make(const Options& options, const
     spec = *parsed;
   }
   if (const Status s = Check(options, problem); !s.ok()) return Fail(s);
-  return std::unique_ptr<Keyspaces>(new Keyspaces(options, spec, wrapper));
+  auto keyspaces = std::unique_ptr<Keyspaces>(new Keyspaces(options, spec, wrapper));
+  if (const Status s = keyspaces->Connect(problem); !s.ok()) return Fail(s);
+  return keyspaces;
+}
+
+Status Keyspaces::Connect(std::string* problem) {
+  std::string unwanted;
+  for (uint32_t i = 0; i < count(); ++i) {
+    if (specs_[i].info->connect == nullptr) continue;
+    auto engine = specs_[i].info->connect(specs_[i].options, problem ? problem : &unwanted);
+    if (!engine) return engine.error();
+    engines_[i].store(engine->release(), std::memory_order_release);
+  }
+  at(0);  // makes at start the engine that every process needs
+  return {};
 }
 
 Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapper* wrapper)
@@ -97,7 +111,6 @@ Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapp
   for (const auto& [index, engine] : options.keyspace_engines) {
     specs_[index] = *ParseEngine(engine, IndexOptionsOf(options));
   }
-  at(0);  // makes at start the engine that every process needs
 }
 
 Keyspaces::Keyspaces(std::vector<std::unique_ptr<Engine>> engines)

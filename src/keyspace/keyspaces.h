@@ -64,6 +64,8 @@ class Keyspaces {
  private:
   Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapper* wrapper);
   Engine& MakeEngine(uint32_t index);
+  // Makes the engines that have to reach others, and that of keyspace 0.
+  Status Connect(std::string* problem);
 
   MemoryBudget budget_;
   EngineOptions options_;

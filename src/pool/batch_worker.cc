@@ -51,6 +51,7 @@ BatchWorker::BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_en
       scans_(*session_, finder_) {}
 
 void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t deadline_ns) {
+  session_->set_deadline_ns(deadline_ns);
   BatchWriter out(batch);
   const Status status = CheckBatch(batch, traits);
   if (!status.ok()) return out.RefuseAll(status);
@@ -60,7 +61,6 @@ void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t dea
     // Of what comes before the parts nothing was asked for.
     return out.set_applied(batch.empty() || (!parts.empty() && parts.front() == 0));
   }
-  session_->set_deadline_ns(deadline_ns);
   batch_ = &batch;
   traits_ = &traits;
   out_ = &out;
@@ -76,8 +76,8 @@ void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t dea
   for (const uint32_t slot : ranges) scans_.Run(batch, slot, out);
 }
 
-// Plain writes, which read nothing, as many as one commit takes: what they wait for is four
-// messages, one behind the other.
+// Plain writes, which read nothing, share a commit, as many as it takes: a commit waits for four
+// messages, one behind the other, however many writes it has.
 size_t BatchWorker::WindowOf(std::span<const uint32_t> slots) const {
   const size_t window = std::min(kWindow, slots.size());
   size_t count = 0;
@@ -252,13 +252,15 @@ void BatchWorker::SettlePlain(uint32_t slot, const Write& write) {
   }
 }
 
-bool BatchWorker::Probe(uint64_t deadline_ns) {
+void BatchWorker::Probe(uint64_t deadline_ns) {
   session_->set_deadline_ns(deadline_ns);
-  return session_->Join() && session_->Renew();
+  session_->FollowMap();
+  if (session_->Join()) session_->Renew();
 }
 
 void BatchWorker::KeepAlive(uint64_t deadline_ns) {
   session_->set_deadline_ns(deadline_ns);
+  session_->FollowMap();
   session_->HandleEvents();
   if (session_->client() == 0) return;
   session_->Renew();

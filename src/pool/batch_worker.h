@@ -26,8 +26,8 @@ class BatchWorker {
 
   // Fills in the outcomes. What has not come about by the deadline is refused with kUnavailable.
   void Execute(Batch& batch, const EngineTraits& traits, uint64_t deadline_ns);
-  // Whether the hash server answers, and knows this client then.
-  bool Probe(uint64_t deadline_ns);
+  // Asks the hash server for anything, so that the session knows whether it answers.
+  void Probe(uint64_t deadline_ns);
   // Sees to it that the client is not forgotten and, if it is, that it can be fenced; seals what it
   // does not fill any more.
   void KeepAlive(uint64_t deadline_ns);

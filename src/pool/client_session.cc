@@ -171,15 +171,17 @@ bool ClientSession::Run(const Round& round) {
 
 std::optional<std::string_view> ClientSession::Call(To to, std::string_view request,
                                                     ReplyCode* code) {
-  return Call(Await([&] { return PeerOf(to); }, UINT64_MAX), request, code);
+  const auto fields = Call(Await([&] { return PeerOf(to); }, UINT64_MAX), request, code);
+  if (reply_.has_come && reply_.is_good) heard_ns_ = now_ns();
+  return fields;
 }
 
 std::optional<std::string_view> ClientSession::Call(rma::PeerId peer, std::string_view request,
                                                     ReplyCode* code) {
   *code = ReplyCode::kNotServing;
+  reply_ = {};
   if (peer == 0) return std::nullopt;
   ++statistics_.calls;
-  reply_ = {};
   call_token_ = next_token_++;
   endpoint_->Call(peer, call_token_, request);
   while (!reply_.has_come && !IsLate() && !HasOtherMap()) PollOnce();

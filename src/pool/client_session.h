@@ -124,6 +124,8 @@ class ClientSession {
   ClientSession(std::unique_ptr<rma::Endpoint> endpoint, Clock& clock, MapSource source);
   ~ClientSession();
 
+  // When an index server has last answered a call; 0: never.
+  uint64_t heard_ns() const { return heard_ns_; }
   // What happens until then is waited for.
   void set_deadline_ns(uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
   uint64_t deadline_ns() const { return deadline_ns_; }
@@ -176,6 +178,10 @@ class ClientSession {
   std::optional<PoolStatus> AskForStatus();
   // Asks for the map again, and waits a moment if it is the same.
   void RefreshMap();
+  // Takes the map if there is another one.
+  void FollowMap() {
+    if (HasOtherMap()) RefreshMap();
+  }
   // Does what the other ends of its connections want, and waits for nothing: a connection that has
   // been ended may keep a memory server waiting until then (rma/mem_fence.h).
   void HandleEvents() { TakeEvents(0); }
@@ -297,6 +303,7 @@ class ClientSession {
   uint32_t client_ = 0;  // 0: none
   uint64_t lease_until_ns_ = 0;
   uint64_t deadline_ns_ = 0;
+  uint64_t heard_ns_ = 0;
   rma::PeerId hash_peer_ = 0;  // the connection that lease, table and buckets are of
   uint64_t table_ = 1;
   uint64_t buckets_ = 1;

@@ -80,10 +80,14 @@ std::optional<CopyPlan::Copy> CopyPlan::Next(const std::set<uint32_t>& taken) {
 
 uint64_t CopyPlan::CountUnderReplicated() const {
   const size_t wanted = Wanted();
-  return static_cast<uint64_t>(std::ranges::count_if(chunks_.all(), [&](const auto& chunk) {
-    const bool counts = chunk.items > 0 || chunk.state == Chunks::State::kLeased;
-    return counts && !chunk.is_lost() && OpenFrames(chunk) < wanted;
-  }));
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < chunks_.all().size(); ++i) {
+    const Chunks::Chunk& chunk = chunks_.all()[i];
+    const bool is_filled = chunk.state == Chunks::State::kLeased && !Of(i);
+    const bool counts = chunk.items > 0 || is_filled;
+    if (counts && !chunk.is_lost() && OpenFrames(chunk) < wanted) ++count;
+  }
+  return count;
 }
 
 std::optional<uint32_t> CopyPlan::FindShedding() {

@@ -67,16 +67,27 @@ Version PoolEngine::Execute(Batch& batch) {
     BatchWriter(batch).RefuseAll(worker.error());
     return 0;
   }
+  const uint64_t began_ns = clock_.MonotonicNs();
   (*worker)->Execute(batch, kTraits, DeadlineNs());
-  is_away_.store((*worker)->session().IsLate(), std::memory_order_relaxed);
+  Learn((*worker)->session(), began_ns);
   GiveBack(std::move(*worker));
   return 0;
 }
 
 uint64_t PoolEngine::DeadlineNs() const {
   const uint64_t wait_ns = uint64_t{options_.timeout_ms} * 1'000'000;
-  const bool is_away = is_away_.load(std::memory_order_relaxed);
-  return clock_.MonotonicNs() + (is_away ? std::min(wait_ns, kAwayWaitNs) : wait_ns);
+  const MutexLock lock(mutex_);
+  return clock_.MonotonicNs() + (is_away_ ? std::min(wait_ns, kAwayWaitNs) : wait_ns);
+}
+
+void PoolEngine::Learn(const ClientSession& session, uint64_t began_ns) {
+  const MutexLock lock(mutex_);
+  heard_ns_ = std::max(heard_ns_, session.heard_ns());
+  if (heard_ns_ >= began_ns) {
+    is_away_ = false;
+  } else if (session.IsLate()) {
+    is_away_ = true;
+  }
 }
 
 Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {
@@ -125,20 +136,30 @@ Result<std::unique_ptr<PairIterator>> PoolEngine::OpenPairIterator(uint64_t) {
 // The one that was idle longest, which lies first, every tenth of the time that a client may be
 // silent for all of them.
 bool PoolEngine::Maintain(uint64_t) {
-  const uint64_t now = clock_.MonotonicNs();
-  const bool is_away = is_away_.load(std::memory_order_relaxed);
   std::unique_ptr<BatchWorker> worker;
+  bool is_away = false;
   {
     const MutexLock lock(mutex_);
-    if (idle_.empty() || (now < keep_alive_ns_ && !is_away)) return false;
-    keep_alive_ns_ = now + PoolTimes{}.silence_ns_max / 10 / idle_.size();
-    worker = std::move(idle_.front());
-    idle_.erase(idle_.begin());
+    is_away = is_away_;
+    if (!is_away && (idle_.empty() || clock_.MonotonicNs() < keep_alive_ns_)) return false;
+    if (!idle_.empty()) {
+      keep_alive_ns_ = clock_.MonotonicNs() + PoolTimes{}.silence_ns_max / 10 / idle_.size();
+      worker = std::move(idle_.front());
+      idle_.erase(idle_.begin());
+    }
   }
-  if (is_away && worker->Probe(now + kProbeNs)) is_away_.store(false, std::memory_order_relaxed);
-  worker->KeepAlive(now + kKeepAliveNs);
+  if (worker == nullptr) {
+    auto opened = TakeWorker();
+    if (!opened) return false;
+    worker = std::move(*opened);
+  }
+  const uint64_t began_ns = clock_.MonotonicNs();
+  if (is_away) worker->Probe(began_ns + kProbeNs);
+  worker->KeepAlive(clock_.MonotonicNs() + kKeepAliveNs);
+  Learn(worker->session(), began_ns);
   GiveBack(std::move(worker));
-  return false;
+  const MutexLock lock(mutex_);
+  return !is_away_ && clock_.MonotonicNs() >= keep_alive_ns_;
 }
 
 // Whoever asks again at once, as INFO does, does not wait again.

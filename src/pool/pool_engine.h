@@ -65,7 +65,8 @@ class PoolEngine final : public Engine {
   void CloseSnapshot(SnapshotRef) override {}
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   // Now and then asks for a lease in the name of each session that is idle, so that the pool does
-  // not forget it; and whether a pool that was away answers again. May take a second.
+  // not forget it; and whether a pool that was away answers again. May take a second. True: another
+  // session is due.
   bool Maintain(uint64_t now_ms) override;
   // The hash server's items; 0 if it does not answer within a second.
   EngineStatistics Statistics() const override;
@@ -80,6 +81,8 @@ class PoolEngine final : public Engine {
 
  private:
   uint64_t DeadlineNs() const;
+  // What the request of this session, begun then, tells of the pool.
+  void Learn(const ClientSession& session, uint64_t began_ns);
   // Nothing: the hash server does not answer within a second.
   std::optional<PoolStatus> AskForStatus() const;
   Result<std::unique_ptr<BatchWorker>> TakeWorker() const;
@@ -94,8 +97,10 @@ class PoolEngine final : public Engine {
   uint64_t keep_alive_ns_ SKEP_GUARDED_BY(mutex_) = 0;  // when the next idle session is looked at
   mutable ClientStatistics total_ SKEP_GUARDED_BY(mutex_);
   mutable std::atomic<uint64_t> no_status_until_ns_{0};
-  // The last request has waited for as long as it may, and nothing was heard of the pool since.
-  std::atomic<bool> is_away_{false};
+  // A request has waited for as long as it may, and no index server has answered any session since
+  // it began.
+  bool is_away_ SKEP_GUARDED_BY(mutex_) = false;
+  mutable uint64_t heard_ns_ SKEP_GUARDED_BY(mutex_) = 0;  // the latest of all sessions
 };
 
 }  // namespace skep::pool

@@ -65,14 +65,18 @@ Result<std::unique_ptr<Engine>> ConnectPart(const PoolOptions& options, const st
   return pool::ConnectPool(pool, problem);
 }
 
+Result<std::unique_ptr<Engine>> Connect(const IndexOptions& options, std::string* problem) {
+  return ConnectRanges(options.pool, problem);
+}
+
 std::unique_ptr<Engine> Make(const EngineOptions& options) {
   auto ranges = ConnectRanges(options.index.pool);
   return ranges ? std::move(*ranges) : nullptr;
 }
 
 Status Check(const IndexOptions& options) {
-  const auto ranges = ConnectRanges(options.pool);
-  return ranges ? Status() : ranges.error();
+  const auto coordinator = ReachMap(options.pool);
+  return coordinator ? Status() : coordinator.error();
 }
 
 }  // namespace
@@ -81,12 +85,15 @@ constinit const EngineInfo kRangesInfo = {
     .name = "ranges",
     .summary = "ordered, one version; each range of the keys at another server or pool",
     .make = &Make,
+    .connect = &Connect,
     .external = true,
     .check = &Check,
     .option_names = pool::kPoolOptionNames,
     .read_option = &pool::ReadPoolOption};
 
 Result<std::unique_ptr<Coordinator>> ReachMap(const PoolOptions& options, std::string* problem) {
+  std::string unwanted;
+  if (problem == nullptr) problem = &unwanted;
   if (options.zookeeper.empty() || !IsMapName(options.name)) {
     *problem = "a map of ranges needs servers of ZooKeeper, zk=HOST:PORT, and a name, name=";
     return Fail(Code::kInvalidArgument, "a map of ranges needs zk=HOST:PORT and name=");
@@ -106,12 +113,14 @@ Result<std::unique_ptr<Engine>> ConnectRanges(const PoolOptions& options, std::s
   }
   Parts all;
   for (const RangeMap::Entry& entry : map->entries) {
-    auto part = ConnectPart(options, entry.target, problem);
+    std::string why;
+    auto part = ConnectPart(options, entry.target, &why);
     if (part && !(*part)->traits().ordered) {
       part = Fail(Code::kNotSupported, "a range must be at an ordered keyspace");
     }
     if (!part) {
-      *problem = "the range at " + entry.target + ": " + part.error().ToString();
+      *problem =
+          "the range at " + entry.target + ": " + (why.empty() ? part.error().ToString() : why);
       return Fail(part.error());
     }
     all.ranges.push_back({.lower = entry.lower, .engine = part->get()});

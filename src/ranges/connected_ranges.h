@@ -27,6 +27,7 @@ Result<std::unique_ptr<Engine>> ConnectRanges(const PoolOptions& options,
                                               std::string* problem = nullptr);
 
 // The coordinator of a map of this name. Errors as above.
-Result<std::unique_ptr<Coordinator>> ReachMap(const PoolOptions& options, std::string* problem);
+Result<std::unique_ptr<Coordinator>> ReachMap(const PoolOptions& options,
+                                              std::string* problem = nullptr);
 
 }  // namespace skep::ranges

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 
 namespace skep::ranges {
 namespace {
@@ -34,7 +35,8 @@ std::optional<std::string> BytesOf(std::string_view hex) {
 }
 
 bool IsPrintable(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~' && c != ','; });
+  return std::ranges::all_of(text,
+                             [](char c) { return c > ' ' && c <= '~' && c != ',' && c != '='; });
 }
 
 bool IsTarget(std::string_view target) {
@@ -72,6 +74,14 @@ Status RangeMap::Check() const {
   }
   if (!std::ranges::all_of(entries, IsTarget, &Entry::target)) {
     return {Code::kInvalidArgument, "a range is at HOST:PORT or at pool:NAME"};
+  }
+  std::set<std::string_view> targets;
+  for (const Entry& entry : entries) targets.insert(entry.target);
+  if (targets.size() != entries.size()) {
+    return {Code::kInvalidArgument, "two ranges are at the same place"};
+  }
+  if (Encode().size() > kCoordinatorBytesMax) {
+    return {Code::kInvalidArgument, "the lower bounds are too long", kCoordinatorBytesMax};
   }
   return {};
 }

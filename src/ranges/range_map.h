@@ -36,8 +36,8 @@ struct RangeMap {
   };
   std::vector<Entry> entries;
 
-  //   kInvalidArgument  no entry or too many, the first lower bound is not empty, they do not rise,
-  //                     a target is none
+  //   kInvalidArgument  no entry or too many, the first lower bound is not empty, they do not rise
+  //                     or are too long, a target is none or is there twice
   Status Check() const;
   std::string Encode() const;
   // False: the bytes are no map that Check() takes.

@@ -26,16 +26,20 @@ TEST(RangeMapTest, RefusesWhatIsNoMap) {
         "skep-ranges 1\n-pool:a\n", "skep-ranges 1\n6 pool:a\n", "skep-ranges 1\n6g pool:a\n",
         "skep-ranges 1\n61 pool:a\n", "skep-ranges 1\n- pool:a\n- pool:b\n",
         "skep-ranges 1\n- pool:a\n62 b:1\n61 c:1\n", "skep-ranges 1\n- pool:\n",
-        "skep-ranges 1\n- pool:a/b\n", "skep-ranges 1\n- here\n", "skep-ranges 1\n- a:1,b:1\n"}) {
+        "skep-ranges 1\n- pool:a/b\n", "skep-ranges 1\n- here\n", "skep-ranges 1\n- a:1,b:1\n",
+        "skep-ranges 1\n- a:1\n62 a:1\n", "skep-ranges 1\n- a=1:1\n"}) {
     EXPECT_FALSE(RangeMap::Decode(bytes, &read)) << bytes;
   }
   RangeMap many;
   for (size_t i = 0; i <= kRangesMax; ++i) {
-    many.entries.push_back({.lower = std::string(i, 'a'), .target = "pool:a"});
+    many.entries.push_back({.lower = i == 0 ? "" : std::to_string(10'000 + i),
+                            .target = "pool:a" + std::to_string(i)});
   }
   EXPECT_EQ(many.Check().code(), Code::kInvalidArgument);
   many.entries.pop_back();
   EXPECT_TRUE(many.Check().ok());
+  many.entries.back().lower.assign(kCoordinatorBytesMax / 2, 'b');
+  EXPECT_EQ(many.Check().code(), Code::kInvalidArgument);
 }
 
 TEST(RangeMapTest, Names) {

@@ -19,42 +19,60 @@ RangeRun::RangeRun(const RangedEngine& engine, const Batch& batch, uint32_t slot
       visits_left_(batch.scan_visits_max()) {}
 
 void RangeRun::Run() {
-  Outcome& outcome = out_.outcome(slot_);
-  outcome.verdict = Verdict::kDone;
+  out_.outcome(slot_).verdict = Verdict::kDone;
   out_.BeginItems(slot_);
+  const size_t count = engine_.parts().size();
   if (request_.op == Op::kDeleteAll) {
-    for (size_t part = 0; part < engine_.parts().size(); ++part) {
-      if (!RunPart(part, true)) return;
+    for (size_t part = 0; part < count && RunPart(part, true); ++part) {
     }
     return;
   }
-  if (request_.has(Request::kSeekFloor)) {
-    request_.key = FindFloor();
-    request_.flags &= static_cast<uint8_t>(~Request::kSeekFloor);
-  }
-  const size_t first = engine_.PartOf(request_.key);
-  const size_t last = std::max(first, engine_.LastPartOf(request_));
+  size_t first = engine_.PartOf(request_.key);
+  if (request_.has(Request::kSeekFloor) && !FindFloor(&first)) return;
+  const size_t last = engine_.LastPartOf(request_);
   const bool reverse = request_.has(Request::kReverse);
-  for (size_t i = 0; i <= last - first; ++i) {
-    const size_t part = reverse ? last - i : first + i;
-    if (!RunPart(part, i == last - first)) return;
+  for (size_t i = 0; first + i <= std::max(first, last); ++i) {
+    const size_t part = reverse ? std::max(first, last) - i : first + i;
+    if (!RunPart(part, first + i >= last)) return;
   }
 }
 
-std::string_view RangeRun::FindFloor() const {
-  const auto& parts = engine_.parts();
-  Scratch& scratch = out_.scratch();
-  std::string_view end = KeyAfter(request_.key, scratch);
-  for (size_t part = engine_.PartOf(request_.key) + 1; part-- > 0;) {
-    Batch batch;
-    batch.set_now_ms(batch_.now_ms());
-    batch.Scan(Range::Between(parts[part].lower, end),
-               {.limit = 1, .reverse = true, .keys_only = true});
-    parts[part].engine->AwaitRelease(parts[part].engine->Execute(batch));
-    for (const Item& item : batch.items(0)) return scratch.Copy(item.key);
-    end = parts[part].lower;
+// If the part of the bound has such a key, its own answer counts, which is of one state: also one
+// without items, of a range that ends before them. Else the scan begins in a part below, and that
+// part's answer is of another state than the search.
+bool RangeRun::FindFloor(size_t* first) {
+  const size_t part = *first;
+  Batch batch;
+  Execute(part, batch);
+  if (!IsDone(batch.outcome(0))) return false;
+  const bool is_here =
+      batch.outcome(0).item_count > 0 && (*batch.items(0).begin()).key <= request_.key;
+  std::string_view end = KeyAfter(request_.key, out_.scratch());
+  std::optional<std::string_view> floor;
+  for (size_t at = part + 1; !is_here && !floor && at-- > 0; end = engine_.parts()[at].lower) {
+    if (!FindLast(at, end, &floor)) return false;
+    *first = at;
   }
-  return request_.key;
+  request_.flags &= static_cast<uint8_t>(~Request::kSeekFloor);
+  if (floor && *first < part) {
+    request_.key = *floor;
+    return true;
+  }
+  *first = part + 1;
+  return Take(batch, part, engine_.LastPartOf(request_) <= part) &&
+         engine_.LastPartOf(request_) > part;
+}
+
+bool RangeRun::FindLast(size_t part, std::string_view end, std::optional<std::string_view>* key) {
+  Batch batch;
+  batch.set_now_ms(batch_.now_ms());
+  batch.Scan(Range::Between(engine_.parts()[part].lower, end),
+             {.limit = 1, .reverse = true, .keys_only = true});
+  Engine& engine = *engine_.parts()[part].engine;
+  engine.AwaitRelease(engine.Execute(batch));
+  if (!IsDone(batch.outcome(0))) return false;
+  for (const Item& item : batch.items(0)) *key = out_.scratch().Copy(item.key);
+  return true;
 }
 
 Request RangeRun::Clip(size_t part) const {
@@ -70,8 +88,7 @@ Request RangeRun::Clip(size_t part) const {
   return request;
 }
 
-bool RangeRun::RunPart(size_t part, bool is_last) {
-  Batch batch;
+void RangeRun::Execute(size_t part, Batch& batch) const {
   batch.set_now_ms(batch_.now_ms());
   batch.set_scan_visits_max(visits_left_);
   batch.set_notes_effects(out_.notes_effects());
@@ -82,17 +99,27 @@ bool RangeRun::RunPart(size_t part, bool is_last) {
   batch.Add(Clip(part));
   Engine& engine = *engine_.parts()[part].engine;
   engine.AwaitRelease(engine.Execute(batch));
-  out_.CountWork(batch.work_bytes() - batch.answer_bytes());
-  const Outcome& told = batch.outcome(0);
-  Outcome& outcome = out_.outcome(slot_);
-  if (told.verdict != Verdict::kDone) {
-    outcome = {.verdict = told.verdict, .status = told.status};
-    return false;
-  }
-  Take(batch);
+}
+
+bool RangeRun::RunPart(size_t part, bool is_last) {
+  Batch batch;
+  Execute(part, batch);
+  return IsDone(batch.outcome(0)) && Take(batch, part, is_last);
+}
+
+bool RangeRun::IsDone(const Outcome& told) {
+  if (told.verdict == Verdict::kDone) return true;
+  out_.outcome(slot_) = {.verdict = told.verdict, .status = told.status};
+  return false;
+}
+
+bool RangeRun::Take(const Batch& from, size_t part, bool is_last) {
+  const Outcome& told = from.outcome(0);
+  out_.CountWork(from.work_bytes() - from.answer_bytes());
+  TakeItems(from);
   if (told.more) {
-    outcome.more = true;
-    outcome.value = out_.scratch().Copy(told.value);
+    out_.outcome(slot_).more = true;
+    out_.outcome(slot_).value = out_.scratch().Copy(told.value);
     return false;
   }
   if (is_last || !IsAtLimit()) return true;
@@ -100,10 +127,9 @@ bool RangeRun::RunPart(size_t part, bool is_last) {
   return false;
 }
 
-void RangeRun::Take(const Batch& from) {
+void RangeRun::TakeItems(const Batch& from) {
   const Outcome& told = from.outcome(0);
-  Outcome& outcome = out_.outcome(slot_);
-  outcome.integer += told.integer;
+  out_.outcome(slot_).integer += told.integer;
   for (const Item& item : from.items(0)) {
     out_.AddItem(slot_, item);
     item_bytes_ += item.key.size() + item.value.size();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "engine/batch_writer.h"
@@ -18,13 +19,20 @@ class RangeRun {
   void Run();
 
  private:
-  // The greatest key up to the lower bound, or the bound itself.
-  std::string_view FindFloor() const;
+  // The request begins at the greatest key up to its lower bound: `*first` is its part, executed if
+  // that was the part of the bound. False: a part has refused.
+  bool FindFloor(size_t* first);
+  // The greatest key of the part below `end`; nothing: there is none. False: it has refused.
+  bool FindLast(size_t part, std::string_view end, std::optional<std::string_view>* key);
   // The request, as far as it concerns the part, with what is left of its limits.
   Request Clip(size_t part) const;
-  // False: the range ends here.
+  void Execute(size_t part, Batch& batch) const;
   bool RunPart(size_t part, bool is_last);
-  void Take(const Batch& from);
+  // Takes the answer of a part. False: the range ends here.
+  bool Take(const Batch& from, size_t part, bool is_last);
+  void TakeItems(const Batch& from);
+  // False, and the outcome says why: the part has not done it.
+  bool IsDone(const Outcome& told);
   // It stops at a border of the part and is to be gone on with there.
   void StopBehind(size_t part);
   bool IsAtLimit() const;

@@ -11,7 +11,7 @@ namespace skep::ranges {
 namespace {
 
 constexpr Status kOnePart(Code::kNotSupported,
-                          "the keys of an atomic batch lie in different ranges of the map");
+                          "an atomic batch must be right, and lie in one range of the map");
 
 // What all parts can do and one state of each part allows.
 EngineTraits TraitsOf(const std::vector<RangePart>& parts) {
@@ -19,19 +19,18 @@ EngineTraits TraitsOf(const std::vector<RangePart>& parts) {
   all.name = "ranges";
   for (const RangePart& part : parts) {
     const EngineTraits& traits = part.engine->traits();
-    SKEP_CHECK(traits.ordered);
-    all.atomic &= traits.atomic;
+    all.ordered &= traits.ordered;
     all.functions &= traits.functions;
     all.range_writes &= traits.range_writes;
     all.whole_batches &= traits.whole_batches;
     all.expiry &= traits.expiry;
-    all.counts_itself &= traits.counts_itself;
     all.key_bytes_max = std::min(all.key_bytes_max, traits.key_bytes_max);
     all.value_bytes_max = std::min(all.value_bytes_max, traits.value_bytes_max);
     all.key_bytes_min = std::max(all.key_bytes_min, traits.key_bytes_min);
     all.value_bytes_min = std::max(all.value_bytes_min, traits.value_bytes_min);
   }
-  all.snapshots = all.samples = all.walks = all.multi_version = all.whole_ranges = false;
+  all.atomic = all.snapshots = all.samples = all.walks = false;
+  all.multi_version = all.whole_ranges = all.counts_itself = false;
   return all;
 }
 
@@ -73,8 +72,12 @@ bool RangedEngine::LiesIn(const Request& request, size_t part) const {
 std::optional<size_t> RangedEngine::OnlyPartOf(const Batch& batch) const {
   if (batch.empty()) return 0;
   const size_t part = PartOf(batch.requests().front().key);
-  const bool do_all = std::ranges::all_of(
-      batch.requests(), [&](const Request& request) { return LiesIn(request, part); });
+  // What is atomic within its part is for the part to judge.
+  EngineTraits traits = traits_;
+  traits.atomic = true;
+  const bool do_all = std::ranges::all_of(batch.requests(), [&](const Request& request) {
+    return LiesIn(request, part) && CheckRequest(request, batch, traits).ok();
+  });
   return do_all ? std::optional(part) : std::nullopt;
 }
 
@@ -156,6 +159,11 @@ void RangedEngine::ExecutePoints(const Batch& batch, BatchWriter& out) {
     parts_[part].engine->AwaitRelease(Finish(std::move(points.begun)));
     const size_t copied_before = batch.work_bytes();
     for (uint32_t i = 0; i < points.slots.size(); ++i) {
+      const bool is_too_much = batch.answer_bytes() > batch.answer_bytes_max();
+      if (is_too_much && points.batch.requests()[i].op == Op::kGet) {
+        out.RefuseAnswer(points.slots[i]);
+        continue;
+      }
       CopyOutcome(points.batch, i, out, points.slots[i]);
       out.outcome(points.slots[i]).version = 0;
     }
@@ -164,6 +172,7 @@ void RangedEngine::ExecutePoints(const Batch& batch, BatchWriter& out) {
     }
     const size_t copied = batch.work_bytes() - copied_before;
     out.CountWork(points.batch.work_bytes() - std::min(copied, points.batch.work_bytes()));
+    points.batch = Batch();
   }
 }
 

@@ -4,19 +4,21 @@
 //                  | engine 0    | engine 1      | engine 2 ...
 //
 // A batch whose keys and ranges lie in one part is executed there as it is. Of any other one each
-// part gets its points as one batch, and all parts work at the same time; then its ranges go from
-// part to part in their order, each part with what is left of the limits.
+// part gets its points as one batch: those of parts that can begin a batch (Engine::Begin), as
+// servers, are under way at the same time, others execute one after the other. Then the batch's
+// ranges go from part to part in their order, each part with what is left of the limits.
 //
 // What is promised. Each operation on one key is as its part's engine has it: linearizable, if that
 //   one is. A range that crosses a border is of one state in each part, and of another one in the
 //   next: of two writes to different parts it may see the later one only. A write of a range that
-//   is refused in a part has been done in the parts before. An atomic batch lies in one part, or is
-//   refused.
-// Waiting. A batch takes as long as the slowest of its parts. One that does not answer makes its
-//   own operations fail, and ranges that reach it.
-// Limits. What is left of a limit of the keys that a range visits (Batch::set_scan_visits_max, the
-//   limit of a count) counts what was returned before: no part tells how many keys it has visited
-//   in vain, so each may visit as many again.
+//   is refused in a part has been done in the parts before. An atomic batch that
+//   lies in one part is that part's business; any other one is refused.
+// Waiting. A batch takes as long as the slowest of the servers and all of the pools among its parts
+//   together. One that does not answer makes its own operations fail, and ranges that reach it.
+// Limits. Each part has all of the batch's limit of answers and of work; GETs whose values are
+//   beyond it together are refused. What is left of a limit of the keys that a range visits
+//   (Batch::set_scan_visits_max, the limit of a count) counts what was returned before: no part
+//   tells how many keys it has visited in vain, so each may visit as many again.
 //
 // The parts' answers have to be final when they are given: the engine waits for their release.
 // Versions and tickets of different parts mean nothing to each other, so this engine has none; nor

@@ -69,7 +69,7 @@ class RepairerFaultsTest : public CleanerWorld {
     }
   }
   bool LosesRepairer(uint64_t k, bool drains);
-  bool StopsRepairer(uint64_t k);
+  bool StopsRepairer(uint64_t k, uint64_t stop_ns, int writes);
 
   MessageCount messages_;
   std::unique_ptr<CountedFabric> fabric_;
@@ -107,16 +107,17 @@ TEST_F(RepairerFaultsTest, TheRepairerMayDieBeforeAnyMessageOfADrain) {
   EXPECT_GT(k, 12u);
 }
 
-// The copier stops before its k-th message, until the pool has forgotten it, clients have written
-// everything anew, and another one has copied what is left. Then it goes on. False: it does not
-// send so many.
-bool RepairerFaultsTest::StopsRepairer(uint64_t k) {
+// The copier stops before its k-th message for so long, while clients write everything anew so
+// often, and another one copies. Then it goes on. False: it does not send so many.
+bool RepairerFaultsTest::StopsRepairer(uint64_t k, uint64_t stop_ns, int writes) {
   BeginCounted(false);
   bool is_stopped = false;
+  bool goes_on = false;
   messages_.before_each = [&] {
     if (is_stopped || messages_.sent != k) return;
     is_stopped = true;
-    pool_->Sleep(2 * kTimes.silence_ns_max);
+    pool_->Sleep(stop_ns);
+    goes_on = true;
   };
   AddAgentFiber();
   for (int i = 0; i < 1'000 && !is_stopped && !IsRepaired(); ++i) {
@@ -124,10 +125,14 @@ bool RepairerFaultsTest::StopsRepairer(uint64_t k) {
     pool_->Sleep(UpkeepThread::kPauseMs * kMs);
   }
   const auto other = NewAgent(pool_->fabric());
-  for (const auto& [key, value] : std::map(keys_)) {
-    for (int i = 0; i < 200 && !Put(key, kTwentieth / 2).ok(); ++i) TurnOrPause(*other);
+  const auto keys = keys_;
+  for (int round = 0; round < writes && is_stopped; ++round) {
+    for (const auto& [key, value] : keys) {
+      for (int i = 0; i < 200 && !Put(key, kTwentieth).ok(); ++i) TurnOrPause(*other);
+    }
   }
-  for (int i = 0; is_stopped && i < 300; ++i) {
+  EXPECT_FALSE(goes_on) << "it was to be stopped for longer";
+  for (int i = 0; is_stopped && (i < 300 || !goes_on); ++i) {
     TurnOrPause(*other);
     if (i % 20 == 0) Get(keys_.begin()->first);
   }
@@ -136,9 +141,18 @@ bool RepairerFaultsTest::StopsRepairer(uint64_t k) {
   return is_stopped;
 }
 
-TEST_F(RepairerFaultsTest, TheRepairerMayStopBeforeAnyMessage) {
+// Until the pool has forgotten it.
+TEST_F(RepairerFaultsTest, TheRepairerMayStopForLongBeforeAnyMessage) {
   uint64_t k = 0;
-  while (!HasFailure() && StopsRepairer(k)) ++k;
+  while (!HasFailure() && StopsRepairer(k, 2 * kTimes.silence_ns_max, 1)) ++k;
+  EXPECT_GT(k, 12u);
+}
+
+// The pool knows it yet, and what it was copying is another generation by then. Before every fifth
+// message: each of these runs takes seconds.
+TEST_F(RepairerFaultsTest, TheRepairerMayStopForAWhile) {
+  uint64_t k = 0;
+  while (!HasFailure() && StopsRepairer(k, kTimes.silence_ns_max / 2, 12)) k += 5;
   EXPECT_GT(k, 12u);
 }
 
