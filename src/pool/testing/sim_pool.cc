@@ -37,16 +37,17 @@ SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
   }
   for (const uint32_t id : {1u, 2u}) {
     map_.index_servers[id] = AddressOf(id);
-    auto server = IndexServer::Open(fabric_, simulation_.clock(),
-                                    {.id = id,
-                                     .listen = AddressOf(id),
-                                     .times = options.times(id),
-                                     .buckets_max = options.buckets_max,
-                                     .overflow_max = options.buckets_max,
-                                     .make_tree = options.make_tree,
-                                     .free_chunks_min = options.free_chunks_min});
+    IndexServerOptions of_server = {.id = id,
+                                    .listen = AddressOf(id),
+                                    .times = options.times(id),
+                                    .buckets_max = options.buckets_max,
+                                    .overflow_max = options.buckets_max,
+                                    .make_tree = options.make_tree,
+                                    .free_chunks_min = options.free_chunks_min};
+    if (options.adjust) options.adjust(of_server);
+    auto server = IndexServer::Open(fabric_, simulation_.clock(), std::move(of_server));
     SKEP_CHECK(server.has_value());
-    Add(id, {.index = std::move(*server)});
+    Add(id, {.index = std::move(*server), .message_ns = options.message_ns(id)});
   }
   for (const uint32_t id : {1u, 2u}) Tell(id);
 }
@@ -65,6 +66,13 @@ bool SimPool::Turn(Server& server) {
   if (!server.is_busy && !server.endpoint->HasEvents() && now_ns() < server.reminder_ns) {
     return false;
   }
+  const size_t messages = server.endpoint->events();
+  if (server.message_ns != 0 && messages > server.worked_on) {
+    Stall(server, now_ns() + (messages - server.worked_on) * server.message_ns);
+    server.worked_on = messages;
+    return true;
+  }
+  server.worked_on = 0;
   const bool did = server.memory != nullptr ? server.memory->Turn(0) : server.index->Turn(0);
   server.is_busy = did;
   Random& random = simulation_.random();
@@ -126,7 +134,8 @@ void SimPool::AddClient(std::string_view name, std::function<void()> body,
                         std::function<uint64_t()> pause_ns) {
   clients_.push_back(std::make_unique<Client>(
       Client{.fiber = std::make_unique<Fiber>(std::move(body)), .pause_ns = std::move(pause_ns)}));
-  simulation_.AddActor(name, [this, client = clients_.back().get()] { return Step(*client); });
+  Client& client = *clients_.back();
+  client.actor = simulation_.AddActor(name, [this, &client] { return Step(client); });
 }
 
 void SimPool::AddAgents(Eviction eviction, const std::function<uint64_t()>& pause_ns) {
@@ -185,7 +194,10 @@ bool SimPool::Run(std::chrono::nanoseconds limit) {
   };
   if (simulation_.RunUntil(are_over, limit) != Simulation::End::kDone) return false;
   agents_end_ = true;
-  return simulation_.RunUntil(are_over, limit) == Simulation::End::kDone;
+  if (simulation_.RunUntil(are_over, limit) != Simulation::End::kDone) return false;
+  for (const auto& client : clients_) simulation_.RemoveActor(client->actor);
+  clients_.clear();
+  return true;
 }
 
 }  // namespace skep::pool

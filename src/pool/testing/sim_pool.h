@@ -44,6 +44,11 @@ struct SimPoolOptions {
   std::function<std::unique_ptr<Engine>()> make_tree;
   // The pool is to have so many free chunks in any case.
   uint32_t free_chunks_min = 0;
+  // How long an index server works on a message; it answers what has come meanwhile together.
+  // Memory servers' work takes no time.
+  std::function<uint64_t(uint32_t)> message_ns = [](uint32_t) { return uint64_t{0}; };
+  // If any: changes what an index server is opened with.
+  std::function<void(IndexServerOptions&)> adjust = nullptr;
 };
 
 class SimPool {
@@ -89,7 +94,7 @@ class SimPool {
     const auto at = agents_.find(id);
     return at == agents_.end() ? UpkeepFigures() : at->second->figures();
   }
-  // Runs until all clients have ended. False: they have not by then.
+  // Runs until all clients have ended, which are forgotten then. False: they have not by then.
   bool Run(std::chrono::nanoseconds limit);
 
  private:
@@ -98,12 +103,15 @@ class SimPool {
     std::unique_ptr<IndexServer> index;
     Simulation::ActorId actor = 0;
     uint64_t paused_until_ns = 0;
+    uint64_t message_ns = 0;
+    size_t worked_on = 0;  // messages that the next turn answers, for which time has passed
     rma::SimEndpoint* endpoint = nullptr;
     bool is_busy = true;       // its last turn did something
     uint64_t reminder_ns = 0;  // when it has its next turn at the latest
   };
   struct Client {
     std::unique_ptr<Fiber> fiber;
+    Simulation::ActorId actor = 0;
     bool is_agent = false;
     std::function<uint64_t()> pause_ns;
     uint64_t until_ns = 0;                            // it goes on then at the latest

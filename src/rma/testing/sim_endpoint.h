@@ -37,6 +37,8 @@ class SimEndpoint final : public Endpoint {
 
   // Whether the next Poll has something to return, or to accept.
   bool HasEvents() const { return !inbox_.empty() || is_woken_; }
+  // How many messages and answers the next Poll returns.
+  size_t events() const { return inbox_.size(); }
   std::byte* RegionBegin(uint32_t region) const { return options_.regions[region].memory->begin(); }
 
  private:

@@ -22,6 +22,7 @@ inline constexpr uint32_t kLineBytes = 64;
 struct SimPost {
   uint64_t token = 0;
   std::vector<Operation> operations = {};
+  uint64_t bytes = 0;                   // of all operations
   std::vector<std::byte> written = {};  // the bytes of the writes, one behind the other
   uint64_t seed = 0;                    // of the division into groups
   uint32_t unit_bytes = kLineBytes;     // what is read or written whole
