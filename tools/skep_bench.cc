@@ -341,7 +341,8 @@ void AddHStoreOptions(CLI::App& app, HStoreOptions& options) {
       ->capture_default_str();
   app.add_option("--items", options.items, "0: 20 M over mem, 100,000 over tcp and sim")
       ->capture_default_str();
-  app.add_option("--ops", options.ops, "of a measurement, a twentieth of it if it scans; 0: 50,000")
+  app.add_option("--ops", options.ops,
+                 "of a measurement, a twentieth if it scans; 0: 200,000, or a tenth of that")
       ->capture_default_str();
   app.add_option("--clients", options.clients, "side by side, in turn; default: as in the paper")
       ->delimiter(',');

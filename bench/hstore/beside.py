@@ -59,7 +59,7 @@ def main():
     parser = argparse.ArgumentParser(description="HStore's figure 7 beside servers of one machine")
     parser.add_argument("--bin", required=True)
     parser.add_argument("--items", type=int, default=1_000_000)
-    parser.add_argument("--ops", type=int, default=50_000)
+    parser.add_argument("--ops", type=int, default=200_000)
     parser.add_argument("--clients", type=lambda text: list(map(int, text.split(","))),
                         default=[4, 8, 16, 32])
     parser.add_argument("--seconds", type=float, default=2)

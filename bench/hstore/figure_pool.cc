@@ -8,6 +8,9 @@
 
 #include "base/check.h"
 #include "bench/hstore/no_order.h"
+#include "pool/fields.h"
+#include "pool/log_entry.h"
+#include "pool/messages.h"
 #include "pool/testing/local_pool.h"
 #include "pool/testing/pool_worlds.h"
 #include "pool/testing/sim_pool.h"
@@ -37,6 +40,17 @@ void Adjust(const FigurePoolOptions& options, IndexServerOptions& server) {
 uint32_t ChunksOf(const FigurePoolOptions& options) {
   const uint64_t full = options.item_bytes / pool::kChunkBytes;
   return static_cast<uint32_t>(full + full / 16 + 2 * options.clients + 64);
+}
+
+// How many entries of the log a message ships.
+uint64_t EntriesOf(std::string_view message) {
+  if (message.empty() || message[0] != static_cast<char>(pool::MessageKind::kShip)) return 0;
+  message.remove_prefix(1);
+  uint64_t epoch = 0;
+  pool::LogBatch entries;
+  const bool is_sound =
+      TakeVarint(message, &epoch) && pool::LogBatch::Decode(message, &entries);
+  return is_sound ? entries.size() : 0;
 }
 
 template <typename World>
@@ -106,9 +120,8 @@ class ModelledPool final : public FigurePool {
                                             .bytes_per_us = costs.bytes_per_us}},
             .chunks = ChunksOf(options),
             .message_ns =
-                [costs, is_sync](uint32_t server) {
-                  const bool applies = is_sync && server == kSortedServer;
-                  return costs.message_ns + (applies ? costs.apply_ns : 0);
+                [costs, is_sync](uint32_t, std::string_view message) {
+                  return costs.message_ns + (is_sync ? costs.apply_ns * EntriesOf(message) : 0);
                 },
             .adjust = [options](IndexServerOptions& server) { Adjust(options, server); }};
   }

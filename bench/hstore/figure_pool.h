@@ -14,8 +14,8 @@
 // paper. Over mem and tcp each server is a thread of this process, and time is the machine's. Over
 // sim everything is one thread, and time is modelled, from these constants alone: how long a
 // message or a read takes there and back, how long a byte takes on the wire, and how long an index
-// server works on a message. What clients compute takes no time there, and transfers do not wait
-// for each other.
+// server works on a message. What clients compute takes no time there, nor what the sorted server
+// applies later, and the transfers of different connections do not wait for each other.
 #pragma once
 
 #include <cstdint>

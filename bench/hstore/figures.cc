@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint64_t kItemsOfMem = 20'000'000;
 constexpr uint64_t kItemsElsewhere = 100'000;
-constexpr uint64_t kOps = 50'000;
+constexpr uint64_t kOpsOfMem = 200'000;
+constexpr uint64_t kOpsElsewhere = 20'000;
 constexpr uint64_t kItemsMin = 1'000;
 constexpr uint64_t kItemsMax = 200'000'000;
 constexpr uint32_t kClientsMax = 256;
@@ -48,8 +49,9 @@ const Figure* Find(const std::string& name) {
 
 HStoreOptions WithoutZeros(HStoreOptions options, const Figure& figure) {
   const bool is_ycsb = options.figure == "10";
-  if (options.items == 0) options.items = options.fabric == "mem" ? kItemsOfMem : kItemsElsewhere;
-  if (options.ops == 0) options.ops = kOps;
+  const bool is_mem = options.fabric == "mem";
+  if (options.items == 0) options.items = is_mem ? kItemsOfMem : kItemsElsewhere;
+  if (options.ops == 0) options.ops = is_mem ? kOpsOfMem : kOpsElsewhere;
   if (options.clients.empty()) options.clients = figure.clients;
   if (options.key_bytes == 0) options.key_bytes = is_ycsb ? 20 : 16;
   if (options.value_bytes == 0) options.value_bytes = is_ycsb ? 200 : 32;
@@ -96,8 +98,8 @@ std::vector<std::string> NotesOf(const HStoreOptions& options) {
     const SimCosts& costs = options.costs;
     notes.push_back(
         fmt::format("modelled: {} ns there and back, {} bytes a us, {} ns of an index server a "
-                    "message, {} more "
-                    "where it applies before it answers; nothing else takes time",
+                    "message, {} more an "
+                    "entry where it applies before it acknowledges; nothing else takes time",
                     costs.round_trip_ns, costs.bytes_per_us, costs.message_ns, costs.apply_ns));
   } else {
     notes.push_back("measured: servers and clients are threads of this process");

@@ -37,14 +37,15 @@ struct SimCosts {
   uint64_t round_trip_ns = 2'000;
   uint64_t bytes_per_us = 12'500;  // 100 Gbit/s
   uint64_t message_ns = 500;       // an index server's work on one message
-  uint64_t apply_ns = 500;         // and more of the sorted server of a kSyncPair
+  uint64_t apply_ns = 500;         // and on an entry, where it is applied before it is acknowledged
 };
 
 struct HStoreOptions {
   std::string figure;
   std::string fabric = "mem";     // mem, tcp or sim
   uint64_t items = 0;             // 0: 20 M over mem, 100,000 over tcp and sim
-  uint64_t ops = 0;               // of each measurement; 0: 50,000. A twentieth of it if it scans
+  uint64_t ops = 0;               // of each measurement, a twentieth of it if it scans; 0: 200,000
+                                  // over mem, 20,000 over tcp and sim
   std::vector<uint32_t> clients;  // empty: as in the paper
   uint32_t depth = 1;             // operations that a client has under way at once
   uint64_t cache = 65'536;        // slots

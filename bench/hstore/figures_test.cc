@@ -143,5 +143,25 @@ TEST(HStoreFigures, ATreeGrowsAndATableDoesNot) {
   }
 }
 
+// Goal: the bytes of one client's reads wait for each other on the modelled wire, however many
+// posts bring them; a sorted server that applies first takes longer for what is shipped, and not
+// for scans.
+TEST(HStoreFigures, ModelledBytesAndEntriesTakeTime) {
+  HStoreOptions options = Small("scan", "sim");
+  options.clients = {1};
+  options.items = 20'000;
+  options.costs = {.round_trip_ns = 1'000, .bytes_per_us = 100, .message_ns = 0, .apply_ns = 5'000};
+  const HStoreReport scans = ReportOf(options);
+  ASSERT_EQ(scans.rows.size(), 4u);
+  // 128 bytes each, beside the answer's 8.
+  EXPECT_NEAR(*scans.rows[2][2] / (100 * 1.36), 1, 0.1);
+  EXPECT_NEAR(*scans.rows[3][2] / (1000 * 1.36), 1, 0.1);
+
+  options.figure = "10";
+  const HStoreReport ycsb = ReportOf(options);
+  EXPECT_LT(At(ycsb, "load", 1, "sync_kops"), 0.9 * At(ycsb, "load", 1, "hstore_kops"));
+  EXPECT_GT(At(ycsb, "e", 1, "sync_kops"), 0.9 * At(ycsb, "e", 1, "hstore_kops"));
+}
+
 }  // namespace
 }  // namespace skep::bench

@@ -47,7 +47,7 @@ SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
     if (options.adjust) options.adjust(of_server);
     auto server = IndexServer::Open(fabric_, simulation_.clock(), std::move(of_server));
     SKEP_CHECK(server.has_value());
-    Add(id, {.index = std::move(*server), .message_ns = options.message_ns(id)});
+    Add(id, {.index = std::move(*server)});
   }
   for (const uint32_t id : {1u, 2u}) Tell(id);
 }
@@ -56,6 +56,7 @@ SimPool::~SimPool() = default;
 
 void SimPool::Add(uint32_t number, Server server) {
   Server& added = servers_.emplace(number, std::move(server)).first->second;
+  added.number = number;
   added.endpoint = fabric_.FindListener(AddressOf(number));
   added.actor =
       simulation_.AddActor(std::to_string(number), [this, &added] { return Turn(added); });
@@ -66,13 +67,7 @@ bool SimPool::Turn(Server& server) {
   if (!server.is_busy && !server.endpoint->HasEvents() && now_ns() < server.reminder_ns) {
     return false;
   }
-  const size_t messages = server.endpoint->events();
-  if (server.message_ns != 0 && messages > server.worked_on) {
-    Stall(server, now_ns() + (messages - server.worked_on) * server.message_ns);
-    server.worked_on = messages;
-    return true;
-  }
-  server.worked_on = 0;
+  if (server.index != nullptr && Works(server)) return true;
   const bool did = server.memory != nullptr ? server.memory->Turn(0) : server.index->Turn(0);
   server.is_busy = did;
   Random& random = simulation_.random();
@@ -84,6 +79,21 @@ bool SimPool::Turn(Server& server) {
     simulation_.clock().Remind(server.reminder_ns);
   }
   return did;
+}
+
+// Returns whether messages wait for which it has not worked yet.
+bool SimPool::Works(Server& server) {
+  if (!options_.message_ns) return false;
+  uint64_t ns = 0;
+  server.endpoint->ForEachWaiting(
+      [&](std::string_view message) { ns += options_.message_ns(server.number, message); });
+  const uint64_t worked_ns = std::exchange(server.worked_ns, ns);
+  if (ns > worked_ns) {
+    Stall(server, now_ns() + ns - worked_ns);
+    return true;
+  }
+  server.worked_ns = 0;
+  return false;
 }
 
 void SimPool::Stall(Server& server, uint64_t until_ns) {

@@ -46,7 +46,8 @@ struct SimPoolOptions {
   uint32_t free_chunks_min = 0;
   // How long an index server works on a message; it answers what has come meanwhile together.
   // Memory servers' work takes no time.
-  std::function<uint64_t(uint32_t)> message_ns = [](uint32_t) { return uint64_t{0}; };
+  // Nothing: no time.
+  std::function<uint64_t(uint32_t server, std::string_view message)> message_ns = nullptr;
   // If any: changes what an index server is opened with.
   std::function<void(IndexServerOptions&)> adjust = nullptr;
 };
@@ -103,8 +104,8 @@ class SimPool {
     std::unique_ptr<IndexServer> index;
     Simulation::ActorId actor = 0;
     uint64_t paused_until_ns = 0;
-    uint64_t message_ns = 0;
-    size_t worked_on = 0;  // messages that the next turn answers, for which time has passed
+    uint32_t number = 0;
+    uint64_t worked_ns = 0;  // that have passed for messages which the next turn answers
     rma::SimEndpoint* endpoint = nullptr;
     bool is_busy = true;       // its last turn did something
     uint64_t reminder_ns = 0;  // when it has its next turn at the latest
@@ -121,6 +122,7 @@ class SimPool {
 
   void Add(uint32_t number, Server server);
   bool Turn(Server& server);
+  bool Works(Server& server);
   void Stall(Server& server, uint64_t until_ns);
   bool Step(Client& client);
   void Wait(uint64_t until_ns, const std::function<bool()>& is_ready);

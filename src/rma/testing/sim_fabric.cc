@@ -66,9 +66,7 @@ SimEndpoint* SimFabric::FindListener(const Address& address) const {
 }
 
 uint64_t SimFabric::DelayNs(uint64_t bytes) {
-  if (options_.wire) {
-    return options_.wire->round_trip_ns / 2 + bytes * 1'000 / options_.wire->bytes_per_us;
-  }
+  if (options_.wire) return options_.wire->round_trip_ns / 2 + TransferNs(bytes);
   const bool is_slow = random_.Chance(1, options_.slow_one_in);
   return 1 + random_.Below(is_slow ? options_.slow_ns_max : options_.step_ns_max);
 }
@@ -211,14 +209,20 @@ void SimFabric::Begin(const Link& link, int from, const std::shared_ptr<SimPost>
   CutAtTimes(link);
 }
 
+uint64_t SimFabric::EndNs(SimLink::Side& from, const SimPost& post) {
+  const uint64_t soonest_ns = clock_.MonotonicNs() + DelayNs();
+  if (!options_.wire) return soonest_ns;
+  from.wire_free_ns = std::max(soonest_ns, from.wire_free_ns) + TransferNs(post.bytes);
+  return from.wire_free_ns;
+}
+
 void SimFabric::RunGroup(const Link& link, int from, const std::shared_ptr<SimPost>& post,
                          uint32_t group) {
   --post->groups_left;
   if (!link->IsSound() || post->is_over) return RunLate(link, from, post, group);
   CarryOut(*link, from, *post, group, true);
   if (post->groups_left > 0) return;
-  Schedule(clock_.MonotonicNs() + DelayNs(post->bytes),
-           [this, link, from, post] { Finish(link, from, post); });
+  Schedule(EndNs(link->sides[from], *post), [this, link, from, post] { Finish(link, from, post); });
 }
 
 // Of a connection that has ended.

@@ -51,7 +51,8 @@ namespace skep::rma {
 class SimEndpoint;
 
 // What a message, and the bytes of a Post, take if nothing is drawn: half of a round trip each way,
-// and its bytes on the wire. Transfers do not wait for each other.
+// and its bytes on the wire. Of transfers only the Posts of one side of a connection wait for each
+// other.
 struct SimWire {
   uint64_t round_trip_ns = 0;
   uint64_t bytes_per_us = 0;
@@ -127,6 +128,9 @@ class SimFabric final : public Fabric {
   void CutAtTimes(const Link& link);
   // One way of so many bytes.
   uint64_t DelayNs(uint64_t bytes = 0);
+  uint64_t TransferNs(uint64_t bytes) const { return bytes * 1'000 / options_.wire->bytes_per_us; }
+  // When a Post that was carried out has ended.
+  uint64_t EndNs(SimLink::Side& from, const SimPost& post);
   // Until a Post is on its way.
   uint64_t StartNs() { return options_.wire ? 0 : DelayNs(); }
   uint64_t NoticeNs();
