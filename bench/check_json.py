@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs skep-bench with --json and checks what it prints.
 
-usage: check_json.py path/to/skep-bench limits|ycsb|compare|kv-direct|hetero-kv option...
+usage: check_json.py path/to/skep-bench limits|ycsb|compare|kv-direct|hetero-kv|hstore option...
        check_json.py path/to/skep-bench expiry path/to/skep-server option...
 
 Standard output must be one JSON object and nothing else; it must have every key of the interface,
@@ -35,6 +35,8 @@ EXPIRY_OPTIONS = ["server", "host", "port", "items", "stay", "connections", "dep
 EXPIRY_FIGURES = ["seconds", "ops", "kops", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
 HETERO_KV_OPTIONS = ["figure", "records", "key-size", "value-size", "repeats", "seconds", "wanted",
                      "wait-us", "seed"]
+HSTORE_OPTIONS = ["figure", "fabric", "items", "ops", "clients", "depth", "cache", "seconds", "key-size",
+                  "value-size", "seed", "round-trip-ns", "bytes-per-us", "message-ns", "apply-ns"]
 KV_DIRECT_OPTIONS = ["table", "figure", "mode", "bytes", "slots", "seed"]
 WITHOUT_ORDER = ["absl-hash", "boost", "cuckoo", "tbb-hash"]
 WITHOUT_THREADS = ["absl-hash", "absl", "boost", "tbb-map"]
@@ -138,11 +140,13 @@ def check_figure(result, options, names):
     for name, value in zip(options[0::2], options[1::2]):
         if value == "64K":
             value = str(64 << 10)
-        assert str(result[name.removeprefix("--")]) == value, name
+        told = result[name.removeprefix("--")]
+        assert (",".join(map(str, told)) if isinstance(told, list) else str(told)) == value, name
     columns = result["rows"][0].keys()
     for row in result["rows"]:
         assert row.keys() == columns
-        assert all(figure is None or figure >= 0 for figure in row.values()), row
+        assert all(figure is None or isinstance(figure, str) or figure >= 0
+                   for figure in row.values()), row
     for name in columns:
         assert any(row[name] is not None for row in result["rows"]), f"{name} has no figure"
 
@@ -191,6 +195,9 @@ def check(program, command, options):
         check_expiry(result, options)
     elif command == "hetero-kv":
         check_figure(result, options, HETERO_KV_OPTIONS)
+    elif command == "hstore":
+        check_figure(result, options, HSTORE_OPTIONS)
+        assert ("modelled" if result["fabric"] == "sim" else "measured") in result["title"]
     elif command == "kv-direct":
         check_kv_direct(result, options)
     else:

@@ -14,6 +14,9 @@ struct FigureColumn {
 
 struct FigureTable {
   std::string title;
+  std::vector<std::string> notes = {};   // lines below the title
+  std::string label_name = {};           // of the first column, if that is text
+  std::vector<std::string> labels = {};  // of it: one a row
   std::vector<FigureColumn> columns;
   std::vector<std::vector<std::optional<double>>> rows;  // nothing: there is no such figure
 };

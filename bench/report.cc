@@ -189,6 +189,7 @@ Json RowsOf(const FigureTable& table) {
   Json rows = Json::array();
   for (const auto& row : table.rows) {
     Json object = Json::object();
+    if (!table.labels.empty()) object[table.label_name] = table.labels[rows.size()];
     for (size_t i = 0; i < row.size(); ++i) object[table.columns[i].name] = OrNull(row[i]);
     rows.push_back(std::move(object));
   }
@@ -393,11 +394,18 @@ std::string JsonOf(const ExpiryReport& report) {
 
 std::string TableOf(const FigureTable& report) {
   std::string table = report.title + "\n";
+  for (const std::string& note : report.notes) table += "  " + note + "\n";
+  const auto label = [&](const std::string& text) {
+    if (!report.labels.empty()) table += fmt::format("  {:<{}}", text, report.label_name.size());
+  };
+  label(report.label_name);
   for (const FigureColumn& column : report.columns) {
     table += fmt::format("  {:>{}}", column.name, WidthOf(column));
   }
   table += "\n";
-  for (const auto& row : report.rows) {
+  for (size_t at = 0; at < report.rows.size(); ++at) {
+    label(report.labels.empty() ? std::string() : report.labels[at]);
+    const auto& row = report.rows[at];
     for (size_t i = 0; i < row.size(); ++i) {
       const FigureColumn& column = report.columns[i];
       const std::string figure = row[i] ? fmt::format("{:.{}f}", *row[i], column.digits) : "-";
@@ -435,6 +443,29 @@ std::string JsonOf(const HeteroKvReport& report) {
                {"wait-us", options.wait_us},
                {"seed", options.seed},
                {"title", report.title},
+               {"rows", RowsOf(report)}});
+}
+
+std::string JsonOf(const HStoreReport& report) {
+  const HStoreOptions& options = report.options;
+  return Line({{"benchmark", "hstore"},
+               {"figure", options.figure},
+               {"fabric", options.fabric},
+               {"items", options.items},
+               {"ops", options.ops},
+               {"clients", options.clients},
+               {"depth", options.depth},
+               {"cache", options.cache},
+               {"seconds", options.seconds},
+               {"key-size", options.key_bytes},
+               {"value-size", options.value_bytes},
+               {"seed", options.seed},
+               {"round-trip-ns", options.costs.round_trip_ns},
+               {"bytes-per-us", options.costs.bytes_per_us},
+               {"message-ns", options.costs.message_ns},
+               {"apply-ns", options.costs.apply_ns},
+               {"title", report.title},
+               {"notes", report.notes},
                {"rows", RowsOf(report)}});
 }
 

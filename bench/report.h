@@ -9,6 +9,7 @@
 #include "bench/compare.h"
 #include "bench/expiry.h"
 #include "bench/hetero_kv/figures.h"
+#include "bench/hstore/figures.h"
 #include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
 #include "bench/net/net.h"
@@ -34,5 +35,6 @@ std::string JsonOf(const NetReport& report);
 std::string TableOf(const FigureTable& report);
 std::string JsonOf(const KvDirectReport& report);
 std::string JsonOf(const HeteroKvReport& report);
+std::string JsonOf(const HStoreReport& report);
 
 }  // namespace skep::bench

@@ -1,7 +1,7 @@
 // skep-bench: measures what the machine can do (limits), what Skep does (ycsb), indexes side by
 // side (compare), servers over the network (net), the effect on clients when very many keys expire
-// at once (expiry), the models of KV-Direct (kv-direct), and open questions of the HeteroKV paper
-// (hetero-kv). bench/README.md has more.
+// at once (expiry), the models of KV-Direct (kv-direct), open questions of the HeteroKV paper
+// (hetero-kv), and the experiments of HStore's paper (hstore). bench/README.md has more.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +14,7 @@
 #include "bench/engine_spec.h"
 #include "bench/expiry.h"
 #include "bench/hetero_kv/figures.h"
+#include "bench/hstore/figures.h"
 #include "bench/kv_direct/figures.h"
 #include "bench/limits.h"
 #include "bench/net/net.h"
@@ -331,6 +332,40 @@ void AddHeteroKvOptions(CLI::App& app, HeteroKvOptions& options) {
   app.add_option("--seed", options.seed, "of keys")->capture_default_str();
 }
 
+void AddHStoreOptions(CLI::App& app, HStoreOptions& options) {
+  app.add_option("--figure", options.figure,
+                 "2a: accesses; 7, 8: PUT, GET, SCAN; 9: where time goes; 10: YCSB; 11a: recovery; "
+                 "11b: GETs while a server dies; scan: serial and batched")
+      ->required();
+  app.add_option("--fabric", options.fabric, "mem, tcp; or sim, whose times are modelled")
+      ->capture_default_str();
+  app.add_option("--items", options.items, "0: 20 M over mem, 100,000 over tcp and sim")
+      ->capture_default_str();
+  app.add_option("--ops", options.ops,
+                 "of a measurement, a twentieth if it scans; 0: 200,000, or a tenth of that")
+      ->capture_default_str();
+  app.add_option("--clients", options.clients, "side by side, in turn; default: as in the paper")
+      ->delimiter(',');
+  app.add_option("--depth", options.depth, "operations that a client has under way at once")
+      ->capture_default_str();
+  app.add_option("--cache", options.cache, "slots that a client remembers, column cached")
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "11b: of all")->capture_default_str();
+  app.add_option("--key-size", options.key_bytes, "bytes; 0: as in the paper, 16, or 20 for 10")
+      ->capture_default_str();
+  app.add_option("--value-size", options.value_bytes, "bytes; 0: 32, or 200 for 10")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of keys, values and choices")->capture_default_str();
+  app.add_option("--round-trip-ns", options.costs.round_trip_ns, "sim: of a message, or a read")
+      ->capture_default_str();
+  app.add_option("--bytes-per-us", options.costs.bytes_per_us, "sim: of a transfer")
+      ->capture_default_str();
+  app.add_option("--message-ns", options.costs.message_ns, "sim: of an index server, for a message")
+      ->capture_default_str();
+  app.add_option("--apply-ns", options.costs.apply_ns, "sim: more of one that applies first")
+      ->capture_default_str();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -373,8 +408,13 @@ int main(int argc, char** argv) {
       app.add_subcommand("hetero-kv", "what HeteroKV's paper leaves open, on the engine hashleaf");
   AddHeteroKvOptions(*hetero_kv_app, hetero_kv);
 
-  for (CLI::App* command :
-       {limits_app, ycsb_app, compare_app, expiry_app, net_app, kv_direct_app, hetero_kv_app}) {
+  HStoreOptions hstore;
+  CLI::App* hstore_app =
+      app.add_subcommand("hstore", "the experiments of HStore's paper, on a pool of memory");
+  AddHStoreOptions(*hstore_app, hstore);
+
+  for (CLI::App* command : {limits_app, ycsb_app, compare_app, expiry_app, net_app, kv_direct_app,
+                            hetero_kv_app, hstore_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
@@ -382,6 +422,7 @@ int main(int argc, char** argv) {
   if (limits_app->parsed()) return RunLimits(limits, json);
   if (kv_direct_app->parsed()) return PrintIfAny(RunKvDirect(kv_direct), json);
   if (hetero_kv_app->parsed()) return PrintIfAny(RunHeteroKv(hetero_kv), json);
+  if (hstore_app->parsed()) return PrintIfAny(RunHStore(hstore), json);
   if (net_app->parsed()) return PrintIfAny(RunNet(net), json);
   if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
   return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunComparison(compare, json);

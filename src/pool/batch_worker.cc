@@ -44,11 +44,12 @@ std::optional<PointState> StateOf(const Lookup& lookup) {
 
 }  // namespace
 
-BatchWorker::BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_entries)
+BatchWorker::BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_entries,
+                         uint32_t scan_window)
     : session_(std::move(session)),
       finder_(*session_, cache_entries),
       writer_(*session_),
-      scans_(*session_, finder_) {}
+      scans_(*session_, finder_, scan_window) {}
 
 void BatchWorker::Execute(Batch& batch, const EngineTraits& traits, uint64_t deadline_ns) {
   session_->set_deadline_ns(deadline_ns);

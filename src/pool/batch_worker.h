@@ -22,7 +22,8 @@ class BatchWorker {
   // How often a write that depends on a value is tried.
   static constexpr uint32_t kTriesMax = 1000;
 
-  BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_entries);
+  // As PoolEngineOptions.
+  BatchWorker(std::unique_ptr<ClientSession> session, size_t cache_entries, uint32_t scan_window);
 
   // Fills in the outcomes. What has not come about by the deadline is refused with kUnavailable.
   void Execute(Batch& batch, const EngineTraits& traits, uint64_t deadline_ns);

@@ -38,6 +38,7 @@ rma::PeerId ClientSession::PeerOf(To to) {
     hash_peer_ = peer;
     ++table_;
     lease_until_ns_ = 0;
+    no_lease_until_ns_ = 0;
     buckets_ = 1;
   }
   return peer;
@@ -259,12 +260,13 @@ bool ClientSession::Renew() {
     return true;
   }
   if (code == ReplyCode::kUnknownClient) ForgetClient();
+  if (code == ReplyCode::kNotServing) no_lease_until_ns_ = now_ns() + times_.lease_ns / 16;
   return false;
 }
 
 bool ClientSession::TakeLease(uint64_t* at_ns) {
   if (client_ != 0 && *at_ns + times_.lease_ns / 4 < lease_until_ns_) return true;
-  const bool has_lease = Join() && (Renew() || HasLease());
+  const bool has_lease = Join() && ((now_ns() >= no_lease_until_ns_ && Renew()) || HasLease());
   *at_ns = now_ns();
   return has_lease;
 }

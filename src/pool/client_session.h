@@ -302,6 +302,7 @@ class ClientSession {
   DigestKeys keys_;
   uint32_t client_ = 0;  // 0: none
   uint64_t lease_until_ns_ = 0;
+  uint64_t no_lease_until_ns_ = 0;  // none is asked for before: the server refused it a moment ago
   uint64_t deadline_ns_ = 0;
   uint64_t heard_ns_ = 0;
   rma::PeerId hash_peer_ = 0;  // the connection that lease, table and buckets are of

@@ -55,7 +55,8 @@ class CoordinatedPool {
                                       .buckets_max = 1 << 12,
                                       .overflow_max = 1 << 12,
                                       .make_tree = [this] { return MakeTree(); },
-                                      .keys_per_piece = 10})
+                                      .keys_per_piece = 10,
+                                      .applies_first = applies_first})
                        .value();
     server.coordinator = std::make_unique<WatchedCoordinator>(coordinator_);
     server.keeper = std::make_unique<RoleKeeper>(
@@ -135,6 +136,7 @@ class CoordinatedPool {
   SimCoordinator& coordinator() { return coordinator_; }
 
   std::function<void()> each_turn;
+  bool applies_first = false;  // of servers that are started from now on
 
  private:
   void SetLink(const Server& server, SimCoordinator::Link link) {

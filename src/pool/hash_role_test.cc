@@ -85,5 +85,31 @@ TEST_F(HashRoleTest, AClientThatNobodyIsIsForgotten) {
   ASSERT_TRUE(RunUntilDone(20)) << "the other one is known still";
 }
 
+// Goal: where the sorted server applies before it acknowledges, the hash server, which applies what
+// was acknowledged, applies nothing that the sorted server had not when it sent that; where it does
+// not, it does.
+TEST(SyncPair, TheSortedServerAppliesBeforeItAcknowledges) {
+  for (const bool applies_first : {false, true}) {
+    CoordinatedPool pool(1);
+    pool.applies_first = applies_first;
+    CommitClient client(pool, 1);
+    pool.Start(kHash);
+    pool.Start(kSorted);
+    const auto applied = [&](uint32_t id) {
+      const IndexState* const state = pool.at(id).index->state();
+      return state == nullptr ? 0 : state->applied();
+    };
+    uint64_t applied_when_sent = 0;
+    pool.at(kSorted).messages.before_each = [&] { applied_when_sent = applied(kSorted); };
+    uint64_t turns_ahead = 0;
+    pool.each_turn = [&] {
+      client.Turn();
+      if (applied(kHash) > applied_when_sent) ++turns_ahead;
+    };
+    ASSERT_TRUE(pool.RunUntil([&] { return client.done() >= 200; }));
+    EXPECT_EQ(turns_ahead == 0, applies_first);
+  }
+}
+
 }  // namespace
 }  // namespace skep::pool

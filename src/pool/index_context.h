@@ -40,6 +40,7 @@ struct IndexContext {
   const uint32_t free_chunks_min;  // so many are wanted in any case (free_space.h)
   const uint32_t replicas;         // of a chunk, where there are as many memory servers
   const bool removes_lost;         // keys whose items were lost with all their memory servers
+  const bool applies_first;        // entries, before they are acknowledged (sorted_role.h)
   IndexState& state;
   PoolMap map;
 

@@ -112,6 +112,7 @@ void IndexServer::Begin(const PoolMap& map) {
                                                   .free_chunks_min = options_.free_chunks_min,
                                                   .replicas = options_.replicas,
                                                   .removes_lost = options_.removes_lost,
+                                                  .applies_first = options_.applies_first,
                                                   .state = *state_,
                                                   .map = map,
                                                   .reply = {}});

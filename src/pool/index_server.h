@@ -63,6 +63,8 @@ struct IndexServerOptions {
   uint32_t keys_per_piece = 4096;
   // The pool is to have so many free chunks in any case (free_space.h).
   uint32_t free_chunks_min = 0;
+  // Whether entries are applied before they are acknowledged (sorted_role.h). Of the sorted server.
+  bool applies_first = false;
 };
 
 class IndexServer {

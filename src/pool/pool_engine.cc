@@ -111,7 +111,7 @@ Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {
   }
   return std::make_unique<BatchWorker>(
       std::make_unique<ClientSession>(std::move(*endpoint), clock_, source_),
-      options_.cache_entries);
+      options_.cache_entries, options_.scan_window);
 }
 
 void PoolEngine::GiveBack(std::unique_ptr<BatchWorker> worker) const {

@@ -49,6 +49,8 @@ namespace skep::pool {
 struct PoolEngineOptions {
   uint32_t timeout_ms = 10'000;
   size_t cache_entries = 64 * 1024;  // slots that a session remembers; 32 bytes each
+  // Items that a scan reads side by side, at most; 1: one after the other, as in the paper.
+  uint32_t scan_window = 1024;
 };
 
 class BatchWorker;

@@ -8,23 +8,12 @@
 namespace skep::pool {
 namespace {
 
-// Items that are read side by side: so many, and about so many units.
-constexpr size_t kItemsInWindow = 1024;
+// Items that are read side by side have about so many units.
 constexpr uint64_t kUnitsInWindow = (8 << 20) / kUnitBytes;
 // So often the applied word is read without a pause.
 constexpr uint32_t kQuickReads = 64;
 // Of an item that is longer than its slot tells.
 constexpr uint64_t kLongUnits = 4096;
-
-size_t WindowOf(std::span<const Slot> slots) {
-  uint64_t units = 0;
-  size_t count = 0;
-  while (count < slots.size() && count < kItemsInWindow && units < kUnitsInWindow) {
-    const uint32_t told = slots[count++].units();
-    units += told == Slot::kUnitsMax ? kLongUnits : told;
-  }
-  return count;
-}
 
 bool TakesLower(const Request& request) { return !request.has(Request::kReverse); }
 
@@ -107,6 +96,16 @@ bool ScanReader::AddItems(const Batch& batch, uint32_t slot, BatchWriter& out) {
     begin += count;
   } while (begin < slots_.size() && !is_full_);
   return true;
+}
+
+size_t ScanReader::WindowOf(std::span<const Slot> slots) const {
+  uint64_t units = 0;
+  size_t count = 0;
+  while (count < slots.size() && count < window_ && units < kUnitsInWindow) {
+    const uint32_t told = slots[count++].units();
+    units += told == Slot::kUnitsMax ? kLongUnits : told;
+  }
+  return count;
 }
 
 bool ScanReader::AddWindow(const Batch& batch, uint32_t slot, std::span<const Slot> slots,

@@ -18,7 +18,9 @@ namespace skep::pool {
 
 class ScanReader {
  public:
-  ScanReader(ClientSession& session, ItemFinder& finder) : session_(session), finder_(finder) {}
+  // Reads at most `window` items side by side.
+  ScanReader(ClientSession& session, ItemFinder& finder, uint32_t window)
+      : session_(session), finder_(finder), window_(window) {}
 
   // A kScan or kCount of a batch. Refused with kUnavailable if it has not come about by the
   // session's deadline, and with kCorrupt if an item of it was lost with its memory server.
@@ -36,11 +38,14 @@ class ScanReader {
   bool AddItems(const Batch& batch, uint32_t slot, BatchWriter& out);
   bool AddWindow(const Batch& batch, uint32_t slot, std::span<const Slot> slots, BatchWriter& out);
   void StopAfter(const Request& request, std::string_view key, Outcome& outcome, BatchWriter& out);
+  // How many of these slots' items are read side by side.
+  size_t WindowOf(std::span<const Slot> slots) const;
   Applied IsApplied(uint64_t word) const;
   bool AwaitApplied();
 
   ClientSession& session_;
   ItemFinder& finder_;
+  const uint32_t window_;
   // Of the present try.
   std::string bytes_;  // the reply
   uint64_t epoch_ = 0;

@@ -47,6 +47,7 @@ void SortedRole::Append(const rma::Event& event, std::string_view fields) {
     log_end_ = batch.end_index() - 1;
     log_.push_back(std::move(batch));
   }
+  if (context_.applies_first) ApplyAll();
   last_answer_ns_ = context_.now_ns();
   fields_.clear();
   AppendVarint(fields_, log_end_);

@@ -6,6 +6,8 @@
 // log at that moment: whatever a client can have seen through the hash index before was
 // acknowledged before, so it is in R (rule A in pool_engine.h). It says R, and the client sees to
 // it that R is applied at the hash server before it gives an answer.
+// With applies_first an entry is acknowledged after it was applied: "HStore (sync)" of the paper's
+// section 5.1, which is there for its figures. Nothing else depends on it.
 //
 // Thread safety: one owner.
 #pragma once

@@ -31,15 +31,16 @@ LocalPool::LocalPool(rma::Fabric& fabric, const LocalPoolOptions& options)
 LocalPool::~LocalPool() = default;
 
 void LocalPool::OpenIndexServer(uint32_t id) {
-  auto server = IndexServer::Open(fabric_, SystemClock(),
-                                  {.id = id,
-                                   .listen = options_.address(id),
-                                   .times = options_.times,
-                                   .buckets_max = 1 << 20,
-                                   .overflow_max = 1 << 20,
-                                   .make_tree = &MakePoolTree,
-                                   .replicas = options_.replicas,
-                                   .removes_lost = options_.removes_lost});
+  IndexServerOptions of_server = {.id = id,
+                                  .listen = options_.address(id),
+                                  .times = options_.times,
+                                  .buckets_max = 1 << 20,
+                                  .overflow_max = 1 << 20,
+                                  .make_tree = &MakePoolTree,
+                                  .replicas = options_.replicas,
+                                  .removes_lost = options_.removes_lost};
+  if (options_.adjust) options_.adjust(of_server);
+  auto server = IndexServer::Open(fabric_, SystemClock(), std::move(of_server));
   SKEP_CHECK(server.has_value());
   map_.index_servers[id] = (*server)->address();
   index_servers_[id] = std::make_unique<ServerThread<IndexServer>>(std::move(*server));

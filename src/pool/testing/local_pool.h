@@ -34,6 +34,8 @@ struct LocalPoolOptions {
   Eviction eviction = Eviction::kNone;
   // Where the n-th server listens.
   std::function<Address(uint32_t)> address;
+  // If any: changes what an index server is opened with.
+  std::function<void(IndexServerOptions&)> adjust = nullptr;
 };
 
 // Calls Turn() in a thread until it is destroyed.

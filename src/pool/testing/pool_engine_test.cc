@@ -168,6 +168,33 @@ TYPED_TEST(PoolEngineTest, PlainWritesShareACommit) {
   this->engine_.reset();
 }
 
+// Goal: the items of a scan are read side by side, or one after the other where that is asked for,
+// with the same answer. One item more is one round more then.
+TYPED_TEST(PoolEngineTest, AScanReadsAsManyItemsSideBySideAsItMay) {
+  constexpr uint32_t kKeys = 20;
+  Batch puts;
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; i < kKeys; ++i) keys.push_back("key" + std::to_string(100 + i));
+  for (const std::string& key : keys) puts.Put(key, key);
+  this->engine_->Execute(puts);
+  const auto rounds_of = [&](uint32_t window) {
+    PoolEngineOptions options = kPatientEngine;
+    options.scan_window = window;
+    const auto engine = this->pool_.OpenEngine(options);
+    Batch batch;
+    batch.Scan(Range::All(), {.limit = 100});
+    engine->Execute(batch);  // makes the connections
+    const uint64_t before = engine->statistics().rounds;
+    engine->Execute(batch);
+    EXPECT_EQ(batch.outcome(0).item_count, kKeys);
+    return engine->statistics().rounds - before;
+  };
+  const uint64_t side_by_side = rounds_of(1024);
+  EXPECT_LE(side_by_side, 3u) << "the applied word may be read once more";
+  EXPECT_GE(rounds_of(1), kKeys);
+  EXPECT_LT(rounds_of(7), kKeys);
+}
+
 // Goal: a connection is not asked for more in one round than it can bring in time.
 // Method: the first 64 bytes of 16 values of half a MiB say how long these are; the values then
 // come in two rounds, of 4 MiB each.

@@ -37,14 +37,15 @@ SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
   }
   for (const uint32_t id : {1u, 2u}) {
     map_.index_servers[id] = AddressOf(id);
-    auto server = IndexServer::Open(fabric_, simulation_.clock(),
-                                    {.id = id,
-                                     .listen = AddressOf(id),
-                                     .times = options.times(id),
-                                     .buckets_max = options.buckets_max,
-                                     .overflow_max = options.buckets_max,
-                                     .make_tree = options.make_tree,
-                                     .free_chunks_min = options.free_chunks_min});
+    IndexServerOptions of_server = {.id = id,
+                                    .listen = AddressOf(id),
+                                    .times = options.times(id),
+                                    .buckets_max = options.buckets_max,
+                                    .overflow_max = options.buckets_max,
+                                    .make_tree = options.make_tree,
+                                    .free_chunks_min = options.free_chunks_min};
+    if (options.adjust) options.adjust(of_server);
+    auto server = IndexServer::Open(fabric_, simulation_.clock(), std::move(of_server));
     SKEP_CHECK(server.has_value());
     Add(id, {.index = std::move(*server)});
   }
@@ -55,6 +56,7 @@ SimPool::~SimPool() = default;
 
 void SimPool::Add(uint32_t number, Server server) {
   Server& added = servers_.emplace(number, std::move(server)).first->second;
+  added.number = number;
   added.endpoint = fabric_.FindListener(AddressOf(number));
   added.actor =
       simulation_.AddActor(std::to_string(number), [this, &added] { return Turn(added); });
@@ -65,6 +67,7 @@ bool SimPool::Turn(Server& server) {
   if (!server.is_busy && !server.endpoint->HasEvents() && now_ns() < server.reminder_ns) {
     return false;
   }
+  if (server.index != nullptr && Works(server)) return true;
   const bool did = server.memory != nullptr ? server.memory->Turn(0) : server.index->Turn(0);
   server.is_busy = did;
   Random& random = simulation_.random();
@@ -76,6 +79,21 @@ bool SimPool::Turn(Server& server) {
     simulation_.clock().Remind(server.reminder_ns);
   }
   return did;
+}
+
+// Returns whether messages wait for which it has not worked yet.
+bool SimPool::Works(Server& server) {
+  if (!options_.message_ns) return false;
+  uint64_t ns = 0;
+  server.endpoint->ForEachWaiting(
+      [&](std::string_view message) { ns += options_.message_ns(server.number, message); });
+  const uint64_t worked_ns = std::exchange(server.worked_ns, ns);
+  if (ns > worked_ns) {
+    Stall(server, now_ns() + ns - worked_ns);
+    return true;
+  }
+  server.worked_ns = 0;
+  return false;
 }
 
 void SimPool::Stall(Server& server, uint64_t until_ns) {
@@ -126,7 +144,8 @@ void SimPool::AddClient(std::string_view name, std::function<void()> body,
                         std::function<uint64_t()> pause_ns) {
   clients_.push_back(std::make_unique<Client>(
       Client{.fiber = std::make_unique<Fiber>(std::move(body)), .pause_ns = std::move(pause_ns)}));
-  simulation_.AddActor(name, [this, client = clients_.back().get()] { return Step(*client); });
+  Client& client = *clients_.back();
+  client.actor = simulation_.AddActor(name, [this, &client] { return Step(client); });
 }
 
 void SimPool::AddAgents(Eviction eviction, const std::function<uint64_t()>& pause_ns) {
@@ -185,7 +204,10 @@ bool SimPool::Run(std::chrono::nanoseconds limit) {
   };
   if (simulation_.RunUntil(are_over, limit) != Simulation::End::kDone) return false;
   agents_end_ = true;
-  return simulation_.RunUntil(are_over, limit) == Simulation::End::kDone;
+  if (simulation_.RunUntil(are_over, limit) != Simulation::End::kDone) return false;
+  for (const auto& client : clients_) simulation_.RemoveActor(client->actor);
+  clients_.clear();
+  return true;
 }
 
 }  // namespace skep::pool

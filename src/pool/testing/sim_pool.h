@@ -44,6 +44,12 @@ struct SimPoolOptions {
   std::function<std::unique_ptr<Engine>()> make_tree;
   // The pool is to have so many free chunks in any case.
   uint32_t free_chunks_min = 0;
+  // How long an index server works on a message; it answers what has come meanwhile together.
+  // Memory servers' work takes no time.
+  // Nothing: no time.
+  std::function<uint64_t(uint32_t server, std::string_view message)> message_ns = nullptr;
+  // If any: changes what an index server is opened with.
+  std::function<void(IndexServerOptions&)> adjust = nullptr;
 };
 
 class SimPool {
@@ -89,7 +95,7 @@ class SimPool {
     const auto at = agents_.find(id);
     return at == agents_.end() ? UpkeepFigures() : at->second->figures();
   }
-  // Runs until all clients have ended. False: they have not by then.
+  // Runs until all clients have ended, which are forgotten then. False: they have not by then.
   bool Run(std::chrono::nanoseconds limit);
 
  private:
@@ -98,12 +104,15 @@ class SimPool {
     std::unique_ptr<IndexServer> index;
     Simulation::ActorId actor = 0;
     uint64_t paused_until_ns = 0;
+    uint32_t number = 0;
+    uint64_t worked_ns = 0;  // that have passed for messages which the next turn answers
     rma::SimEndpoint* endpoint = nullptr;
     bool is_busy = true;       // its last turn did something
     uint64_t reminder_ns = 0;  // when it has its next turn at the latest
   };
   struct Client {
     std::unique_ptr<Fiber> fiber;
+    Simulation::ActorId actor = 0;
     bool is_agent = false;
     std::function<uint64_t()> pause_ns;
     uint64_t until_ns = 0;                            // it goes on then at the latest
@@ -113,6 +122,7 @@ class SimPool {
 
   void Add(uint32_t number, Server server);
   bool Turn(Server& server);
+  bool Works(Server& server);
   void Stall(Server& server, uint64_t until_ns);
   bool Step(Client& client);
   void Wait(uint64_t until_ns, const std::function<bool()>& is_ready);

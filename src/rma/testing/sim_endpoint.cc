@@ -138,16 +138,15 @@ std::shared_ptr<SimPost> SimEndpoint::MakePost(uint64_t token,
   Random& random = fabric_.random_;
   auto post = std::make_shared<SimPost>(
       SimPost{.token = token, .operations = {operations.begin(), operations.end()}});
-  uint64_t bytes = 0;
   for (const Operation& operation : operations) {
-    bytes += operation.bytes;
+    post->bytes += operation.bytes;
     if (operation.kind != Operation::Kind::kWrite) continue;
     const auto* const local = static_cast<const std::byte*>(operation.local);
     post->written.insert(post->written.end(), local, local + operation.bytes);
   }
   post->seed = random.Next();
   if (random.Chance(1, 8)) post->unit_bytes = 8;
-  const uint64_t units = (bytes + post->unit_bytes - 1) / post->unit_bytes;
+  const uint64_t units = (post->bytes + post->unit_bytes - 1) / post->unit_bytes;
   post->groups =
       1 + static_cast<uint32_t>(random.Below(std::min<uint64_t>(units, SimFabric::kGroupsMax)));
   post->groups_left = post->groups;

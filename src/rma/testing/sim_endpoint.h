@@ -37,6 +37,11 @@ class SimEndpoint final : public Endpoint {
 
   // Whether the next Poll has something to return, or to accept.
   bool HasEvents() const { return !inbox_.empty() || is_woken_; }
+  // Calls visit(bytes) for what the next Poll returns: messages, and others without bytes.
+  template <typename Visit>
+  void ForEachWaiting(Visit visit) const {
+    for (const Item& item : inbox_) visit(std::string_view(item.bytes));
+  }
   std::byte* RegionBegin(uint32_t region) const { return options_.regions[region].memory->begin(); }
 
  private:

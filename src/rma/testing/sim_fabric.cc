@@ -65,7 +65,8 @@ SimEndpoint* SimFabric::FindListener(const Address& address) const {
   return at == listeners_.end() ? nullptr : at->second;
 }
 
-uint64_t SimFabric::DelayNs() {
+uint64_t SimFabric::DelayNs(uint64_t bytes) {
+  if (options_.wire) return options_.wire->round_trip_ns / 2 + TransferNs(bytes);
   const bool is_slow = random_.Chance(1, options_.slow_one_in);
   return 1 + random_.Below(is_slow ? options_.slow_ns_max : options_.step_ns_max);
 }
@@ -127,7 +128,8 @@ void SimFabric::Send(const Link& link, int to, SimMessage message, Status status
     return End(link, 1 - to,
                Status(Code::kTooLarge, "the peer let too many bytes wait", unsent_max));
   }
-  side.last_arrival_ns = std::max(side.last_arrival_ns, clock_.MonotonicNs() + DelayNs());
+  const uint64_t arrival_ns = clock_.MonotonicNs() + DelayNs(message.bytes.size());
+  side.last_arrival_ns = std::max(side.last_arrival_ns, arrival_ns);
   Schedule(side.last_arrival_ns, [this, link, to, message = std::move(message), status]() mutable {
     Arrive(link, to, message, status);
   });
@@ -199,12 +201,19 @@ void SimFabric::End(const Link& link, int at, Status why) {
 
 void SimFabric::Begin(const Link& link, int from, const std::shared_ptr<SimPost>& post) {
   link->sides[from].posts.push_back(post);
-  const uint64_t begin_ns = clock_.MonotonicNs() + DelayNs();
+  const uint64_t begin_ns = clock_.MonotonicNs() + StartNs();
   for (uint32_t group = 0; group < post->groups; ++group) {
     Schedule(begin_ns + DelayNs(),
              [this, link, from, post, group] { RunGroup(link, from, post, group); });
   }
   CutAtTimes(link);
+}
+
+uint64_t SimFabric::EndNs(SimLink::Side& from, const SimPost& post) {
+  const uint64_t soonest_ns = clock_.MonotonicNs() + DelayNs();
+  if (!options_.wire) return soonest_ns;
+  from.wire_free_ns = std::max(soonest_ns, from.wire_free_ns) + TransferNs(post.bytes);
+  return from.wire_free_ns;
 }
 
 void SimFabric::RunGroup(const Link& link, int from, const std::shared_ptr<SimPost>& post,
@@ -213,8 +222,7 @@ void SimFabric::RunGroup(const Link& link, int from, const std::shared_ptr<SimPo
   if (!link->IsSound() || post->is_over) return RunLate(link, from, post, group);
   CarryOut(*link, from, *post, group, true);
   if (post->groups_left > 0) return;
-  Schedule(clock_.MonotonicNs() + DelayNs(),
-           [this, link, from, post] { Finish(link, from, post); });
+  Schedule(EndNs(link->sides[from], *post), [this, link, from, post] { Finish(link, from, post); });
 }
 
 // Of a connection that has ended.

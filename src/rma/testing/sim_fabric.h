@@ -36,6 +36,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,14 @@
 namespace skep::rma {
 
 class SimEndpoint;
+
+// What a message, and the bytes of a Post, take if nothing is drawn: half of a round trip each way,
+// and its bytes on the wire. Of transfers only the Posts of one side of a connection wait for each
+// other.
+struct SimWire {
+  uint64_t round_trip_ns = 0;
+  uint64_t bytes_per_us = 0;
+};
 
 struct SimFabricOptions {
   // A message, or the way to a group's instant, takes 1 to this many nanoseconds, but one of
@@ -62,6 +71,8 @@ struct SimFabricOptions {
   // A connection is cut at one of so many of its Posts and Calls; 0: at none.
   uint64_t cut_one_in = 0;
   uint64_t stale_ns_max = 0;
+  // Instead of the drawn times of messages and Posts: for figures, whose times are modelled.
+  std::optional<SimWire> wire = std::nullopt;
 };
 
 // What a test may see and change.
@@ -115,7 +126,13 @@ class SimFabric final : public Fabric {
 
   void Cut(const Link& link);
   void CutAtTimes(const Link& link);
-  uint64_t DelayNs();
+  // One way of so many bytes.
+  uint64_t DelayNs(uint64_t bytes = 0);
+  uint64_t TransferNs(uint64_t bytes) const { return bytes * 1'000 / options_.wire->bytes_per_us; }
+  // When a Post that was carried out has ended.
+  uint64_t EndNs(SimLink::Side& from, const SimPost& post);
+  // Until a Post is on its way.
+  uint64_t StartNs() { return options_.wire ? 0 : DelayNs(); }
   uint64_t NoticeNs();
   void Schedule(uint64_t at_ns, std::function<void()> work);
   void TakeTime();

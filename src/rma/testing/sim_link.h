@@ -22,6 +22,7 @@ inline constexpr uint32_t kLineBytes = 64;
 struct SimPost {
   uint64_t token = 0;
   std::vector<Operation> operations = {};
+  uint64_t bytes = 0;                   // of all operations
   std::vector<std::byte> written = {};  // the bytes of the writes, one behind the other
   uint64_t seed = 0;                    // of the division into groups
   uint32_t unit_bytes = kLineBytes;     // what is read or written whole
@@ -62,6 +63,7 @@ struct SimLink {
     std::vector<std::shared_ptr<SimPost>> posts = {};
     std::map<std::pair<uint32_t, uint64_t>, Copy> copies = {};  // by region and line
     uint64_t last_arrival_ns = 0;                               // of what is sent to this side
+    uint64_t wire_free_ns = 0;                                  // of its Posts
     size_t unsent_bytes = 0;  // of messages that this side's endpoint has not taken
     bool is_deaf = false;     // a message to this side was lost
     uint64_t fence_ns = 0;    // from then on nothing writes here; 0: nobody has fenced
