@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "pool/hash_index.h"
+#include "pool/index_log.h"
 #include "pool/index_state.h"
 #include "pool/messages.h"
 #include "pool/pool_map.h"
@@ -40,6 +41,7 @@ struct IndexContext {
   const uint32_t free_chunks_min;  // so many are wanted in any case (free_space.h)
   const uint32_t replicas;         // of a chunk, where there are as many memory servers
   const bool removes_lost;         // keys whose items were lost with all their memory servers
+  IndexLog* const log;             // null: nothing is kept on a disk
   IndexState& state;
   PoolMap map;
 
