@@ -6,6 +6,9 @@
 //                              is before counts no more (0)
 //   state    pieces            as a newcomer is given them (state_pieces.h); the last one makes the
 //                              state whole, and what is before the first one is not needed any more
+//                              One that was made out of the log itself, to bound it, tells in
+//                              front of its first piece up to where it has that log, and who its
+//                              owners are
 //   entries  a batch           of the pool's log (log_entry.h)
 // The state is the last whole one, with the entries behind its last one. The owners are the numbers
 // that were written since the last 0: servers that had this state, one after the other.
@@ -102,6 +105,7 @@ class IndexLog {
     kState,       // another one
     kStateEnd,    // the last one
     kEntries,
+    kStateSince,  // the first piece of a state that the log itself appends, made out of it
   };
 
   virtual ~IndexLog() = default;

@@ -88,13 +88,12 @@ bool IndexServer::LogState() {
                                         : IndexLog::Kind::kState;
     const IndexLog::Ticket ticket = options_.log->Append(kind, piece);
     if (ticket == 0) return false;
-    base_ = {.logged = ticket, .synced = ticket};
   }
-  options_.log->Flush(true);
-  return true;
+  return AppendOwner(true);
 }
 
-// A state that comes over the connection is logged as it is. False: the log cannot take it, and
+// A state that comes over the connection is logged as it is, and its owner behind it, as what is
+// before it is dropped. False: the log cannot take it, and
 // nothing is left of the state.
 bool IndexServer::AppendPiece(StateReceiver::Result result, rma::PeerId peer,
                               std::string_view piece) {
@@ -104,9 +103,8 @@ bool IndexServer::AppendPiece(StateReceiver::Result result, rma::PeerId peer,
     receiver_.HandleLeft(peer);
     return false;
   }
-  base_ = {.logged = ticket, .synced = ticket};
-  options_.log->Flush(result == StateReceiver::Result::kWhole);
-  return true;
+  options_.log->Flush(false);
+  return result != StateReceiver::Result::kWhole || AppendOwner(true);
 }
 
 }  // namespace skep::pool

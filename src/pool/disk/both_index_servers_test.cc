@@ -60,6 +60,7 @@ TEST_F(BothIndexServersTest, BothMayComeBackAtOnce) {
 
 // Both processes are killed, or both machines lose power, before the k-th message of a server.
 void BothIndexServersTest::LosesBoth(uint32_t id, uint64_t k, bool loses_power) {
+  compact_bytes_min_ = 1024;
   BeginPair(k, loses_power ? LogSync::kAlways : LogSync::kEverySecond, 40);
   MessageCount& messages = pool_->at(id).messages;
   messages.sent_max = messages.sent + k;
@@ -138,6 +139,7 @@ TEST_F(BothIndexServersTest, NobodyComesBackWhileAServerLives) {
 
 // Whatever call of either disk fails, once or for some time, what was acknowledged is there.
 void BothIndexServersTest::DiskFails(uint32_t id, const SimFileSystem::Fault& fault) {
+  compact_bytes_min_ = 1024;
   BeginPair(fault.passed, fault.passed % 2 == 0 ? LogSync::kEverySecond : LogSync::kAlways, 30);
   SimFileSystem& disk = *disks_[DiskOf(id)];
   disk.Plan(fault);
@@ -155,7 +157,7 @@ void BothIndexServersTest::DiskFails(uint32_t id, const SimFileSystem::Fault& fa
 TEST_F(BothIndexServersTest, AnyCallOfADiskMayFail) {
   using Call = SimFileSystem::Call;
   for (const Call call : {Call::kOpen, Call::kWrite, Call::kAllocate, Call::kSync, Call::kRename,
-                          Call::kRemove, Call::kList, Call::kSyncDirectory}) {
+                          Call::kRemove, Call::kList, Call::kSyncDirectory, Call::kRead}) {
     for (uint64_t passed = 0; passed < 4 && !HasFailure(); ++passed) {
       for (const bool is_for_ever : {false, true}) {
         for (const uint32_t id : {kHash, kSorted}) {
@@ -169,6 +171,23 @@ TEST_F(BothIndexServersTest, AnyCallOfADiskMayFail) {
         }
       }
     }
+  }
+}
+
+// Logs do not grow for ever, of whichever server, and what is left of them is the whole state.
+TEST_F(BothIndexServersTest, LogsAreCompacted) {
+  compact_bytes_min_ = 12 * 1024;
+  for (const uint32_t back : {kHash, kSorted}) {
+    compactions_ = 0;
+    BeginPair(back, LogSync::kEverySecond, 30);
+    for (int round = 1; round < 6; ++round) {
+      ASSERT_TRUE(RunUntilDone(200));
+      for (const uint32_t id : {kHash, kSorted}) EXPECT_LT(SegmentsOf(id), 10u);
+    }
+    EXPECT_GT(compactions_, 8u);
+    Kill(kHash);
+    Kill(kSorted);
+    ASSERT_NO_FATAL_FAILURE(ExpectComesBack(back + 20));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -25,12 +26,19 @@ constexpr rma::PeerId kPeer = 1;  // of the receiver: pieces come from the log a
 // Where the last whole state lies.
 struct Outline {
   std::vector<uint32_t> owners;
-  std::optional<uint64_t> state;  // position
-  std::optional<uint64_t> begun;  // position of one that is not whole
+  std::optional<uint64_t> state;  // from where on it is to be read
+  std::optional<uint64_t> begun;  // the same of one that is not whole
   uint64_t end = 0;
 
   Status Take(const LogRecord& record, Kind kind, std::string_view bytes) {
     if (kind == Kind::kStateBegin) begun = record.position;
+    if (kind == Kind::kStateSince) {
+      StateSince since;
+      if (!since.DecodeFrom(bytes)) return kBad;
+      begun = since.position;
+      // They may stand nowhere else any more.
+      for (const uint32_t owner : since.owners) AddOwner(owner);
+    }
     if (kind == Kind::kStateEnd) {
       if (!begun) return kBad;
       state = std::exchange(begun, std::nullopt);
@@ -45,16 +53,19 @@ struct Outline {
       state.reset();
       begun.reset();
     }
-    owners.push_back(server);
+    AddOwner(server);
     return {};
+  }
+  void AddOwner(uint32_t server) {
+    if (std::ranges::find(owners, server) == owners.end()) owners.push_back(server);
   }
 };
 
 class Recovery {
  public:
-  Recovery(FileSystem& files, const std::string& directory,
+  Recovery(FileSystem& files, const std::string& directory, uint64_t end,
            const std::function<std::unique_ptr<Engine>()>& make_tree, std::string* problem)
-      : files_(files), directory_(directory), receiver_(make_tree), problem_(problem) {}
+      : files_(files), directory_(directory), end_(end), make_tree_(make_tree), problem_(problem) {}
 
   Result<RecoveredLog> Run();
 
@@ -68,7 +79,9 @@ class Recovery {
 
   FileSystem& files_;
   const std::string& directory_;
-  StateReceiver receiver_;
+  const uint64_t end_;
+  const std::function<std::unique_ptr<Engine>()>& make_tree_;
+  std::optional<StateReceiver> receiver_;  // of the state that has begun
   std::string* const problem_;
   FoundState found_;
   std::deque<LogBatch> early_;  // entries that came before their state was whole
@@ -105,6 +118,7 @@ Result<uint64_t> Recovery::Read(uint64_t position, const Visit& visit) {
     const auto record = (*reader)->Next();
     if (!record) return fail(record.error());
     if (!*record) return (*reader)->position();
+    if ((*record)->position >= end_) return end_;
     Status status = CheckType(**record);
     if (status.ok() && (*record)->type == RecordType::kPool) {
       const std::string_view payload = (*record)->payload;
@@ -140,10 +154,16 @@ Result<RecoveredLog> Recovery::Run() {
 }
 
 Status Recovery::TakeRecord(Kind kind, std::string_view bytes) {
+  StateSince since;
   switch (kind) {
     case Kind::kOwner:
       return {};
+    case Kind::kStateSince:
+      if (!since.DecodeFrom(bytes)) return kBad;
+      [[fallthrough]];
     case Kind::kStateBegin:
+      if (found_.state == nullptr) receiver_.emplace(make_tree_);
+      [[fallthrough]];
     case Kind::kState:
     case Kind::kStateEnd:
       // The state is the last whole one: what is behind was never finished.
@@ -155,10 +175,12 @@ Status Recovery::TakeRecord(Kind kind, std::string_view bytes) {
 }
 
 Status Recovery::TakePiece(std::string_view bytes) {
-  const StateReceiver::Result result = receiver_.Take(kPeer, bytes);
+  // It may be the rest of one that began before.
+  if (!receiver_) return {};
+  const StateReceiver::Result result = receiver_->Take(kPeer, bytes);
   if (result == StateReceiver::Result::kRefused) return kBad;
   if (result != StateReceiver::Result::kWhole) return {};
-  ReceivedState received = receiver_.TakeState();
+  ReceivedState received = receiver_->TakeState();
   found_.state = std::make_unique<IndexState>(received.keys);
   found_.state->Resume(std::move(received.sessions), std::move(received.chunks), received.applied,
                        received.next_client);
@@ -191,10 +213,25 @@ Status Recovery::Apply(const LogBatch& entries) {
 
 }  // namespace
 
-Result<RecoveredLog> RecoverIndexLog(FileSystem& files, const std::string& directory,
+void StateSince::EncodeTo(std::string& to) const {
+  AppendVarint(to, position);
+  AppendVarint(to, owners.size());
+  for (const uint32_t owner : owners) AppendVarint(to, owner);
+}
+
+bool StateSince::DecodeFrom(std::string_view& from) {
+  uint64_t count = 0;
+  if (!TakeVarint(from, &position) || !TakeVarint(from, &count) || count > from.size()) {
+    return false;
+  }
+  owners.resize(count);
+  return std::ranges::all_of(owners, [&](uint32_t& owner) { return TakeNumber(from, &owner); });
+}
+
+Result<RecoveredLog> RecoverIndexLog(FileSystem& files, const std::string& directory, uint64_t end,
                                      const std::function<std::unique_ptr<Engine>()>& make_tree,
                                      std::string* problem) {
-  return Recovery(files, directory, make_tree, problem).Run();
+  return Recovery(files, directory, end, make_tree, problem).Run();
 }
 
 }  // namespace skep::pool

@@ -35,7 +35,9 @@ class LoggedPoolTest : public SoloPoolTest {
     pool_->each_turn = [this] {
       client_->Turn();
       for (auto& log : logs_) {
-        if (log != nullptr) log->Step();
+        if (log == nullptr) continue;
+        log->Step();
+        if (log->IsLong() && log->Compact().value_or(false)) ++compactions_;
       }
     };
   }
@@ -46,13 +48,17 @@ class LoggedPoolTest : public SoloPoolTest {
     auto log = DiskIndexLog::Open(*disks_[disk], pool_->clock(),
                                   {.directory = "/index",
                                    .sync = sync_,
-                                   .segment_bytes = 64 * 1024,
+                                   .segment_bytes = 16 * 1024,
+                                   .compact_bytes_min = compact_bytes_min_,
                                    .make_tree = [this] { return pool_->MakeTree(); },
                                    .wake = {}},
                                   &problem);
     if (!log) problem_ = problem;
     if (log) logs_[disk] = std::move(*log);
     return logs_[disk].get();
+  }
+  size_t SegmentsOf(uint32_t id) {
+    return durable::ListStoreFiles(*disks_[DiskOf(id)], "/index")->segments.size();
   }
   // Ends its process.
   void Kill(uint32_t id) {
@@ -84,7 +90,9 @@ class LoggedPoolTest : public SoloPoolTest {
 
   Trace trace_;
   LogSync sync_ = LogSync::kEverySecond;
-  std::string problem_;  // why a log could not be opened
+  uint64_t compact_bytes_min_ = UINT64_MAX;
+  uint64_t compactions_ = 0;  // of all logs
+  std::string problem_;       // why a log could not be opened
   std::array<std::unique_ptr<SimFileSystem>, kDisks> disks_;
   std::array<std::unique_ptr<DiskIndexLog>, kDisks> logs_;
 };
