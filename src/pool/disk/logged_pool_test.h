@@ -34,8 +34,10 @@ class LoggedPoolTest : public SoloPoolTest {
     client_ = std::make_unique<CommitClient>(*pool_, seed);
     pool_->each_turn = [this] {
       client_->Turn();
+      ++turns_;
       for (auto& log : logs_) {
-        if (log == nullptr) continue;
+        const bool rests = log == logs_[slow_disk_] && turns_ % kTurnsOfSlowDisk != 0;
+        if (log == nullptr || rests) continue;
         log->Step();
         if (log->IsLong() && log->Compact().value_or(false)) ++compactions_;
       }
@@ -48,7 +50,7 @@ class LoggedPoolTest : public SoloPoolTest {
     auto log = DiskIndexLog::Open(*disks_[disk], pool_->clock(),
                                   {.directory = "/index",
                                    .sync = sync_,
-                                   .segment_bytes = 16 * 1024,
+                                   .segment_bytes = 4 * 1024,
                                    .compact_bytes_min = compact_bytes_min_,
                                    .make_tree = [this] { return pool_->MakeTree(); },
                                    .wake = {}},
@@ -90,6 +92,10 @@ class LoggedPoolTest : public SoloPoolTest {
 
   Trace trace_;
   LogSync sync_ = LogSync::kEverySecond;
+  // This disk does its work every so many turns only.
+  static constexpr uint64_t kTurnsOfSlowDisk = 30;
+  uint32_t slow_disk_ = 0;
+  uint64_t turns_ = 0;
   uint64_t compact_bytes_min_ = UINT64_MAX;
   uint64_t compactions_ = 0;  // of all logs
   std::string problem_;       // why a log could not be opened
