@@ -13,7 +13,7 @@ bool MustBeSynced(const LogBatch& entries) {
 }
 
 bool AppendEntries(IndexLog* log, const LogBatch& entries, LoggedUpTo* needed) {
-  if (log == nullptr) return true;
+  if (log == nullptr || entries.empty()) return true;
   std::string bytes;
   entries.EncodeTo(bytes);
   const IndexLog::Ticket ticket = log->Append(IndexLog::Kind::kEntries, bytes);

@@ -136,7 +136,8 @@ struct LoggedUpTo {
 
 // Whether the entries have one that a power loss may not take (D4).
 bool MustBeSynced(const LogBatch& entries);
-// Appends the entries, and has them logged. Null log: nothing is needed. False: the log cannot.
+// Appends the entries, if there are any, and has them logged. Null log: nothing is needed. False:
+// the log cannot.
 bool AppendEntries(IndexLog* log, const LogBatch& entries, LoggedUpTo* needed);
 
 }  // namespace skep::pool

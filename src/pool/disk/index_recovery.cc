@@ -124,7 +124,10 @@ Result<uint64_t> Recovery::Read(uint64_t position, const Visit& visit) {
       const std::string_view payload = (*record)->payload;
       status = visit(**record, static_cast<Kind>(payload[1]), payload.substr(2));
     }
-    if (!status.ok()) return fail(status);
+    if (status.ok()) continue;
+    *problem_ = fmt::format("{}: the record at position {} of the log: {}", (*reader)->file(),
+                            (*record)->position, status.ToString());
+    return Fail(status);
   }
 }
 
