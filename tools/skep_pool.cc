@@ -50,7 +50,15 @@ struct IndexChoices {
   uint32_t replicas = 2;
   std::string on_loss = "error";
   std::string evict = "none";
+  std::string directory;
+  std::string sync = "everysec";
 
+  PoolDirectoryOptions kept() const {
+    const LogSync policy = sync == "always" ? LogSync::kAlways
+                           : sync == "no"   ? LogSync::kNo
+                                            : LogSync::kEverySecond;
+    return {.directory = directory, .sync = policy};
+  }
   PoolUpkeepOptions upkeep() const {
     return {.replicas = replicas, .removes_lost = on_loss == "miss", .evicts = evict == "oldest"};
   }
@@ -74,6 +82,13 @@ CLI::App* AddIndex(CLI::App& app, PoolServerOptions& server, IndexChoices& choic
       ->add_option("--evict", choices.evict,
                    "what goes when the pool is full: none (writes are refused), oldest")
       ->check(CLI::IsMember({"none", "oldest"}))
+      ->capture_default_str();
+  index->add_option("--dir", choices.directory,
+                    "keeps the index there: a pool that has lost both index servers comes back");
+  index
+      ->add_option("--appendfsync", choices.sync,
+                   "with --dir, when a write survives a power loss: always, everysec, no")
+      ->check(CLI::IsMember({"always", "everysec", "no"}))
       ->capture_default_str();
   return index;
 }
@@ -145,7 +160,7 @@ int main(int argc, char** argv) {
     own->timeout_ms = timeout_ms;
   }
   if (memory->parsed()) return RunMemoryServer(memory_server, bytes);
-  if (index->parsed()) return RunIndexServer(index_server, choices.upkeep());
+  if (index->parsed()) return RunIndexServer(index_server, choices.upkeep(), choices.kept());
   if (drain->parsed()) return DrainMemoryServer(drain_look, drained);
   return status->parsed() ? PrintPoolStatus(status_look) : VerifyPool(verify_look);
 }

@@ -48,8 +48,7 @@ uint64_t EntriesOf(std::string_view message) {
   message.remove_prefix(1);
   uint64_t epoch = 0;
   pool::LogBatch entries;
-  const bool is_sound =
-      TakeVarint(message, &epoch) && pool::LogBatch::Decode(message, &entries);
+  const bool is_sound = TakeVarint(message, &epoch) && pool::LogBatch::Decode(message, &entries);
   return is_sound ? entries.size() : 0;
 }
 

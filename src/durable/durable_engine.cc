@@ -46,7 +46,8 @@ Needs NeedsOf(const Batch& batch) {
 
 DurableEngine::DurableEngine(std::unique_ptr<Engine> inner, uint32_t keyspace, Log& log)
     : ForwardingEngine(std::move(inner)), keyspace_(keyspace), log_(log) {
-  log_.AddKeyspace(keyspace, this->inner(), gate_, synced_gate_);
+  const auto latest = [this] { return this->inner().Latest(); };
+  log_.AddKeyspace(keyspace, latest, gate_, synced_gate_);
 }
 
 Version DurableEngine::Execute(Batch& batch) {

@@ -54,12 +54,12 @@ Log::Log(FileSystem& files, Clock& clock, const Options& options)
 
 Log::~Log() { StopThread(); }
 
-void Log::AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& written,
+void Log::AddKeyspace(uint32_t keyspace, std::function<Version()> latest, ReleaseGate& written,
                       ReleaseGate& synced) {
   const MutexLock writing(writing_);
   const MutexLock lock(mutex_);
-  keyspaces_.push_back(std::make_unique<Keyspace>(
-      Keyspace{.index = keyspace, .inner = &inner, .written = &written, .synced = &synced}));
+  keyspaces_.push_back(std::make_unique<Keyspace>(Keyspace{
+      .index = keyspace, .latest = std::move(latest), .written = &written, .synced = &synced}));
 }
 
 Log::Keyspace& Log::KeyspaceOf(uint32_t index) const {
@@ -154,8 +154,7 @@ Log::Floor Log::EnterWith(uint32_t keyspace, uint64_t bytes) {
   free_floors_.pop_back();
   bytes += kProgressBytes + kProgressBytesOfKeyspace * keyspaces_.size();
   entered_bytes_ += bytes;
-  floors_[floor] = {
-      .keyspace = keyspace, .floor = KeyspaceOf(keyspace).inner->Latest(), .bytes = bytes};
+  floors_[floor] = {.keyspace = keyspace, .floor = KeyspaceOf(keyspace).latest(), .bytes = bytes};
   return floor;
 }
 
@@ -329,7 +328,7 @@ Log::Chunk Log::Take() {
   const uint64_t begin = end_ - pending_.size();
   bool has_progress = false;
   for (const auto& keyspace : keyspaces_) {
-    Version complete = keyspace->inner->Latest();
+    Version complete = keyspace->latest();
     for (const Held& held : floors_) {
       if (held.keyspace == keyspace->index) complete = std::min(complete, held.floor);
     }

@@ -103,7 +103,7 @@
 #include "base/timed_mutex.h"
 #include "durable/log_files.h"
 #include "durable/log_format.h"
-#include "engine/engine.h"
+#include "engine/release_gate.h"
 #include "skep/options.h"
 
 namespace skep::durable {
@@ -133,10 +133,10 @@ class Log {
   Log(FileSystem& files, Clock& clock, const Options& options);
   ~Log();
 
-  // Adds a keyspace, before its first Enter. Its engine, `inner`, is asked for its latest version,
-  // and its gates `written` and `synced` are released as versions become complete. All must outlive
-  // the log. Thread-safe.
-  void AddKeyspace(uint32_t keyspace, const Engine& inner, ReleaseGate& written,
+  // Adds a keyspace, before its first Enter. `latest` returns the latest version that was drawn, as
+  // Engine::Latest() does, and may be called by any thread; the gates `written` and `synced` are
+  // released as versions become complete. All must outlive the log. Thread-safe.
+  void AddKeyspace(uint32_t keyspace, std::function<Version()> latest, ReleaseGate& written,
                    ReleaseGate& synced);
   // Begins to write at this position, with these records, which the log may have already. If the
   // disk has no space (IsLackOfSpace) the log is as after a failure: it begins when a step finds
@@ -221,7 +221,7 @@ class Log {
  private:
   struct Keyspace {
     uint32_t index = 0;
-    const Engine* inner = nullptr;
+    std::function<Version()> latest;
     ReleaseGate* written = nullptr;
     ReleaseGate* synced = nullptr;
     Version last_appended = 0;  // guarded by mutex_

@@ -130,6 +130,8 @@ class Checker {
       case RecordType::kEnd:
         ++segment.ends;
         break;
+      case RecordType::kPool:
+        break;
       default:
         is_good = false;
     }

@@ -41,6 +41,9 @@
 //                        there was
 //   end        all is complete, and nobody writes any more: the store was closed
 //              | type |
+//   pool       what an index server of a pool keeps: src/pool/disk/disk_index_log.h. Such a log has
+//              no changes, and one of keyspaces has no such records
+//              | type | kind | ...
 //
 // Whether a bad record is the torn end of the log or damage: it is damage if a good record behind
 // it says that it was synced.
@@ -58,7 +61,7 @@ inline constexpr uint32_t kLogVersion = 2;
 inline constexpr size_t kRecordHeaderBytes = 24;
 inline constexpr uint64_t kRecordBytesMax = uint64_t{1} << 40;  // of a payload
 
-enum class RecordType : uint8_t { kChanges = 1, kStart = 2, kProgress = 3, kEnd = 4 };
+enum class RecordType : uint8_t { kChanges = 1, kStart = 2, kProgress = 3, kEnd = 4, kPool = 5 };
 
 struct RecordHeader {
   uint32_t payload_crc = 0;

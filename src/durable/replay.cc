@@ -106,6 +106,9 @@ Status Replay::Add(const LogRecord& record) {
     }
     case RecordType::kEnd:
       return {};
+    case RecordType::kPool:
+      problem_ = "the directory is that of an index server of a pool";
+      return {Code::kInvalidArgument, "the log is of a pool, not of keyspaces"};
   }
   return kBad;
 }

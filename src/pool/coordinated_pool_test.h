@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/temporary_directory_test.h"
 #include "model/model_engine.h"
 #include "pool/counted_fabric_test.h"
@@ -45,19 +46,25 @@ class CoordinatedPool {
     session_ = coordinator_.Open({.timeout_ms = 60'000}).value();
   }
 
+  // A server that cannot have its log does not start.
   void Start(uint32_t id) {
     Server& server = servers_[id];
+    IndexLog* const log = open_log ? open_log(id) : nullptr;
+    if (open_log && log == nullptr) return;
     server.fabric = std::make_unique<CountedFabric>(fabric_, server.messages);
-    server.index = IndexServer::Open(*server.fabric, clock_,
-                                     {.id = id,
-                                      .listen = AddressOf(id),
-                                      .times = kTimes,
-                                      .buckets_max = 1 << 12,
-                                      .overflow_max = 1 << 12,
-                                      .make_tree = [this] { return MakeTree(); },
-                                      .keys_per_piece = 10,
-                                      .applies_first = applies_first})
-                       .value();
+    auto opened = IndexServer::Open(*server.fabric, clock_,
+                                    {.id = id,
+                                     .listen = AddressOf(id),
+                                     .times = kTimes,
+                                     .buckets_max = 1 << 12,
+                                     .overflow_max = 1 << 12,
+                                     .make_tree = [this] { return MakeTree(); },
+                                     .keys_per_piece = 10,
+                                     .applies_first = applies_first,
+                                     .log = log});
+    SKEP_CHECK(opened || log != nullptr);
+    if (!opened) return;
+    server.index = std::move(*opened);
     server.coordinator = std::make_unique<WatchedCoordinator>(coordinator_);
     server.keeper = std::make_unique<RoleKeeper>(
         *server.coordinator, clock_, random_,
@@ -137,6 +144,14 @@ class CoordinatedPool {
 
   std::function<void()> each_turn;
   bool applies_first = false;  // of servers that are started from now on
+  // Opens the log of a server that starts; none: the servers have no logs.
+  std::function<IndexLog*(uint32_t)> open_log;
+
+  std::unique_ptr<Engine> MakeTree() {
+    EngineOptions options;
+    options.budget = &budget_;
+    return ModelEngine::kInfo.make(options);
+  }
 
  private:
   void SetLink(const Server& server, SimCoordinator::Link link) {
@@ -157,11 +172,6 @@ class CoordinatedPool {
     }
     if (newest == nullptr) map_ = {};
     if (newest != nullptr && *newest != map_) map_ = *newest;
-  }
-  std::unique_ptr<Engine> MakeTree() {
-    EngineOptions options;
-    options.budget = &budget_;
-    return ModelEngine::kInfo.make(options);
   }
   Address AddressOf(uint32_t id) const {
     return "unix:" + directory_.path() + "/" + std::to_string(id);

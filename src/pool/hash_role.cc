@@ -137,7 +137,14 @@ bool HashRole::TakeClient(const rma::Event& event, std::string_view* fields, uin
   return true;
 }
 
+bool HashRole::CanLog(const rma::Event& event) {
+  if (context_.log == nullptr || context_.log->status().ok()) return true;
+  context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  return false;
+}
+
 void HashRole::Join(const rma::Event& event) {
+  if (!CanLog(event)) return;
   Group& group = OpenGroup(1, 0);
   const size_t begin = group.entries.size();
   Enter(group, {.kind = LogEntry::Kind::kJoin, .client = next_client_++});
@@ -171,6 +178,7 @@ void HashRole::Commit(const rma::Event& event, std::string_view fields) {
       !AreCommits(fields, client, context_.state.keys(), &count, &puts) || count > kCommitsMax) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
+  if (!CanLog(event)) return;
   if (pending() + count > kPendingMax) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
@@ -259,12 +267,9 @@ bool HashRole::Turn() {
   } else if (without_authority_ns_ == 0) {
     without_authority_ns_ = now;
   }
-  bool did = false;
-  if (is_solo()) {
-    for (; !groups_.empty(); did = true) ApplyFront();
-  } else {
-    did = ShipGroups();
-  }
+  LogGroups();
+  bool did = !is_solo() && ShipGroups();
+  if (ApplyGroups()) did = true;
   if (!is_paired() && StepTransfer()) did = true;
   if (now >= upkeep_ns_) {
     upkeep_ns_ = now + kUpkeepNs;
@@ -280,6 +285,33 @@ rma::PeerId HashRole::SortedPeer() {
   const auto at = context_.map.index_servers.find(sorted_server());
   if (at == context_.map.index_servers.end()) return 0;
   return sorted_servers_.Find(at->first, at->second, context_.now_ns());
+}
+
+// What the log cannot take now waits for a later turn. While some groups are on their way the last
+// one grows.
+void HashRole::LogGroups() {
+  for (size_t i = 0; i < std::min(groups_.size(), kShippedMax); ++i) {
+    Group& group = groups_[i];
+    if (group.is_appended) continue;
+    if (!AppendEntries(context_.log, group.entries, &group.needed)) return;
+    group.is_appended = group.is_closed = true;
+  }
+}
+
+bool HashRole::MayApply(const Group& group) const {
+  if (!is_solo() && (!group.is_shipped || group.entries.end_index() - 1 > acknowledged_)) {
+    return false;
+  }
+  return group.is_appended && group.needed.IsReached(context_.log);
+}
+
+bool HashRole::ApplyGroups() {
+  bool did = false;
+  for (; !groups_.empty() && MayApply(groups_.front()); did = true) {
+    ApplyFront();
+    LogGroups();
+  }
+  return did;
 }
 
 bool HashRole::ShipGroups() {
@@ -358,6 +390,7 @@ bool HashRole::IsParted() const {
 // What was under way is shipped once more.
 void HashRole::ShipAgain() {
   shipments_.clear();
+  acknowledged_ = 0;
   for (Group& group : groups_) group.is_shipped = false;
 }
 
@@ -389,10 +422,8 @@ void HashRole::Acknowledge(uint64_t sent_ns, uint64_t end_index) {
   if (is_solo()) return;
   transfer_.HandleAcknowledged();
   authority_until_ns_ = std::max(authority_until_ns_, sent_ns + context_.times.lease_ns);
-  while (!groups_.empty() && groups_.front().is_shipped &&
-         groups_.front().entries.end_index() - 1 <= end_index) {
-    ApplyFront();
-  }
+  acknowledged_ = std::max(acknowledged_, end_index);
+  ApplyGroups();
 }
 
 void HashRole::ApplyFront() {

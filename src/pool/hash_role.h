@@ -9,6 +9,8 @@
 //     |                   |  `applied` published                 |
 //     | <------- verdicts |                                      |
 //
+// Where the pool is kept on disks, an entry is applied only when this server's log has it, too, and
+// the sorted server acknowledges what its log has (index_log.h).
 // Order. A slot is stored only after the sorted server has acknowledged its entry, `applied` is
 //   published only after the slots up to it, and a reply leaves only after that. So whatever a
 //   reader of the hash index has seen, the log of the sorted server has, and a server that takes
@@ -115,8 +117,10 @@ class HashRole {
   struct Group {
     LogBatch entries;
     std::vector<WaitingCall> calls;
-    bool is_closed = false;   // it was shipped
-    bool is_shipped = false;  // and is under way, or acknowledged
+    bool is_closed = false;    // it was shipped, or is in the log
+    bool is_appended = false;  // to the log of this server
+    LoggedUpTo needed;         // of the log, before it may be applied
+    bool is_shipped = false;   // and is under way, or acknowledged
   };
   struct Shipment {
     uint64_t token;
@@ -148,6 +152,8 @@ class HashRole {
   void Find(const rma::Event& event, std::string_view fields);
   void TellStatus(const rma::Event& event);
   void TellVictims(const rma::Event& event, std::string_view fields);
+  // Refuses what would only wait, if this server's log takes nothing.
+  bool CanLog(const rma::Event& event);
   // Reads the epoch and the client that most requests begin with; refuses if it must.
   bool TakeClient(const rma::Event& event, std::string_view* fields, uint32_t* client);
   bool TakeEpoch(const rma::Event& event, std::string_view* fields);
@@ -158,6 +164,7 @@ class HashRole {
   void Enter(Group& group, const LogEntry& entry);
   // The call that is answered when the group's entries from `begin` on are applied.
   void Await(Group& group, const rma::Event& event, MessageKind kind, size_t begin);
+  void LogGroups();
   bool ShipGroups();
   void ShipAgain();
   void Ship(rma::PeerId peer, const LogBatch& entries);
@@ -166,6 +173,8 @@ class HashRole {
   void Acknowledge(uint64_t sent_ns, uint64_t end_index);
   bool StepTransfer();
   void EndTransfer();
+  bool MayApply(const Group& group) const;
+  bool ApplyGroups();
   void ApplyFront();
   void AnswerCall(const Group& group, const WaitingCall& call);
   void EncodeLeases(const Group& group, const WaitingCall& call);
@@ -176,6 +185,7 @@ class HashRole {
   std::atomic<uint64_t>& applied_;
   std::deque<Group> groups_;  // the first ones shipped
   std::deque<Shipment> shipments_;
+  uint64_t acknowledged_ = 0;  // end index, by the present sorted server
   uint64_t next_index_;
   uint32_t next_client_;
   // Chunks and frames whose lease is entered and not applied.

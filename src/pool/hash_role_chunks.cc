@@ -17,7 +17,7 @@ constexpr uint32_t kPlacesMax = 4096;  // chunks of one answer
 void HashRole::LeaseChunks(const rma::Event& event, std::string_view fields) {
   uint32_t client = 0;
   uint32_t count = 0;
-  if (!TakeClient(event, &fields, &client)) return;
+  if (!CanLog(event) || !TakeClient(event, &fields, &client)) return;
   if (!TakeNumber(fields, &count) || count == 0 || count > kLeasedChunksMax || fields.empty() ||
       static_cast<uint8_t>(fields[0]) > static_cast<uint8_t>(LeaseFor::kCleaning)) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);

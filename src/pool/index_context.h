@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "pool/hash_index.h"
+#include "pool/index_log.h"
 #include "pool/index_state.h"
 #include "pool/messages.h"
 #include "pool/pool_map.h"
@@ -41,6 +42,7 @@ struct IndexContext {
   const uint32_t replicas;         // of a chunk, where there are as many memory servers
   const bool removes_lost;         // keys whose items were lost with all their memory servers
   const bool applies_first;        // entries, before they are acknowledged (sorted_role.h)
+  IndexLog* const log;             // null: nothing is kept on a disk
   IndexState& state;
   PoolMap map;
 

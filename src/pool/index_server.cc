@@ -14,6 +14,8 @@ Result<std::unique_ptr<IndexServer>> IndexServer::Open(rma::Fabric& fabric, Cloc
                                            {.memory = &*server->overflow_}}});
   if (!endpoint) return Fail(endpoint.error());
   server->endpoint_ = std::move(*endpoint);
+  const Status found = server->TakeFound();
+  if (!found.ok()) return Fail(found);
   return server;
 }
 
@@ -40,13 +42,16 @@ Status IndexServer::Reserve() {
 
 void IndexServer::SetMap(const PoolMap& map) {
   if (is_retired_ || (context_ != nullptr && map.epoch < context_->map.epoch)) return;
+  if (found_) LookAtFound(map);
+  if (found_) return;
   const bool has_role = map.hash_server == options_.id || map.sorted_server == options_.id;
   if (is_candidate_ && !has_role) return ForgetState();
   is_candidate_ = false;
   // The roles of a later epoch need a state that this server has not.
   if (context_ == nullptr && (!has_role || map.epoch != 1)) return;
   if (!has_role || (context_ != nullptr && IsChangeOfRole(map))) return Retire();
-  if (context_ == nullptr) Begin(map);
+  if (context_ == nullptr) BeginNew(map);
+  if (is_retired_) return;
   context_->map = map;
   TakeRoles();
 }
@@ -82,8 +87,9 @@ void IndexServer::BecomeSorted() {
     MakeTree(false);
     tree_builder_ = std::make_unique<TreeBuilder>(*context_, *tree_);
   } else {
-    MakeTree(true);
+    if (tree_ == nullptr) MakeTree(true);
     sorted_role_ = std::make_unique<SortedRole>(*context_);
+    sorted_role_->Require(base_);
   }
 }
 
@@ -102,8 +108,15 @@ void IndexServer::TakeOver() {
   hash_role_->MapChanged();
 }
 
-void IndexServer::Begin(const PoolMap& map) {
+// A pool's first state is that of nothing.
+void IndexServer::BeginNew(const PoolMap& map) {
   state_ = std::make_unique<IndexState>(map.keys);
+  Begin(map);
+  if (!LogState()) Retire();
+}
+
+// Takes the state of the context, which is there.
+void IndexServer::Begin(const PoolMap& map) {
   context_ =
       std::make_unique<IndexContext>(IndexContext{.endpoint = *endpoint_,
                                                   .clock = clock_,
@@ -113,6 +126,7 @@ void IndexServer::Begin(const PoolMap& map) {
                                                   .replicas = options_.replicas,
                                                   .removes_lost = options_.removes_lost,
                                                   .applies_first = options_.applies_first,
+                                                  .log = options_.log,
                                                   .state = *state_,
                                                   .map = map,
                                                   .reply = {}});
@@ -189,8 +203,11 @@ void IndexServer::JoinBuckets() {
 }
 
 bool IndexServer::StepRoles(bool is_idle) {
-  if (takes_over_ && clock_.MonotonicNs() >= sorted_role_->authority_ends_ns()) TakeOver();
-  bool did = false;
+  if (takes_over_ && clock_.MonotonicNs() >= sorted_role_->authority_ends_ns() &&
+      sorted_role_->IsLogged()) {
+    TakeOver();
+  }
+  bool did = sorted_role_ != nullptr && sorted_role_->AcknowledgeLogged();
   if (hash_role_ != nullptr && hash_role_->Turn()) did = true;
   if (hash_ != nullptr && hash_->Maintain(clock_.MonotonicNs())) did = true;
   if (StepBuilders()) did = true;
@@ -239,10 +256,13 @@ void IndexServer::HandleRequest(const rma::Event& event) {
 }
 
 void IndexServer::ReceiveState(const rma::Event& event, std::string_view fields) {
-  const StateReceiver::Result result = receiver_.Take(event.peer, fields);
+  // What the log has counts no more only when a map says so.
+  const StateReceiver::Result result =
+      found_ ? StateReceiver::Result::kRefused : receiver_.Take(event.peer, fields);
   if (result == StateReceiver::Result::kBegun) ForgetState();
-  if (result == StateReceiver::Result::kWhole) BecomeCandidate();
-  const bool is_taken = result != StateReceiver::Result::kRefused;
+  const bool is_taken =
+      result != StateReceiver::Result::kRefused && AppendPiece(result, event.peer, fields);
+  if (is_taken && result == StateReceiver::Result::kWhole) BecomeCandidate();
   const char code = static_cast<char>(is_taken ? ReplyCode::kOk : ReplyCode::kNotServing);
   endpoint_->Reply(event.peer, event.token, {&code, 1});
 }
@@ -256,12 +276,13 @@ void IndexServer::BecomeCandidate() {
                  .index_servers = {},
                  .memory_servers = {},
                  .keys = received.keys};
-  Begin(map);
+  state_ = std::make_unique<IndexState>(received.keys);
   state_->Resume(std::move(received.sessions), std::move(received.chunks), received.applied,
                  received.next_client);
   tree_ = std::move(received.tree);
   state_->set_tree(tree_.get(), true);
-  sorted_role_ = std::make_unique<SortedRole>(*context_);
+  Begin(map);
+  BecomeSorted();
   is_candidate_ = true;
 }
 
@@ -275,6 +296,7 @@ void IndexServer::ForgetState() {
 }
 
 std::optional<PoolRoles> IndexServer::wanted_roles() const {
+  if (claim_) return base_.IsReached(options_.log) ? claim_ : std::nullopt;
   if (is_retired_ || hash_role_ == nullptr) return std::nullopt;
   return hash_role_->wanted_roles();
 }

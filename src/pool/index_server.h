@@ -17,6 +17,9 @@
 //   candidate --> sorted           The roles name it. Without the state of another server, a server
 //                                  takes roles of epoch 1 alone.
 //   candidate --> none             They do not, or the state is given once more.
+//   none --> solo                  Its log has the state of a server that had one of the last
+//                                  roles, and all of those are gone (index_log.h). When their
+//                                  authority has ended it goes on.
 //   solo --> hash                  The sorted server is the one that it has given its state to.
 //   any ---> none                  Another server has been chosen. This one has no role for ever:
 //                                  it keeps its memory until it is destroyed, and refuses
@@ -38,6 +41,7 @@
 #include "pool/hash_role.h"
 #include "pool/index_builders.h"
 #include "pool/index_context.h"
+#include "pool/index_log.h"
 #include "pool/index_state.h"
 #include "pool/sorted_role.h"
 #include "pool/state_receiver.h"
@@ -65,6 +69,8 @@ struct IndexServerOptions {
   uint32_t free_chunks_min = 0;
   // Whether entries are applied before they are acknowledged (sorted_role.h). Of the sorted server.
   bool applies_first = false;
+  // What it keeps on a disk, just opened; null: nothing. It outlives the server.
+  IndexLog* log = nullptr;
 };
 
 class IndexServer {
@@ -82,6 +88,8 @@ class IndexServer {
   // It has lost its role: it refuses everything, and is to be destroyed. Another IndexServer, with
   // a number of its own, may become the pool's.
   bool is_retired() const { return is_retired_; }
+  // Why what its log has can be of no use here, so that it takes part in nothing; empty: it does.
+  std::string_view problem() const { return problem_; }
   // One turn of its loop: waits up to `timeout_ms` for something to do. Returns whether there was.
   bool Turn(int timeout_ms);
   void Wake() { endpoint_->Wake(); }
@@ -109,7 +117,15 @@ class IndexServer {
   bool IsChangeOfRole(const PoolMap& map) const;
   void TakeRoles();
   void Begin(const PoolMap& map);
+  void BeginNew(const PoolMap& map);
+  void ComeBack(const PoolMap& map);
+  Status TakeFound();
+  bool AppendOwner(bool goes_on);
+  void LookAtFound(const PoolMap& map);
+  void DropFound();
+  bool LogState();
   void ReceiveState(const rma::Event& event, std::string_view fields);
+  bool AppendPiece(StateReceiver::Result result, rma::PeerId peer, std::string_view piece);
   void BecomeCandidate();
   void ForgetState();
   void DropTree();
@@ -141,6 +157,10 @@ class IndexServer {
   std::unique_ptr<HashBuilder> hash_builder_;
   std::unique_ptr<TreeBuilder> tree_builder_;
   StateReceiver receiver_;
+  std::optional<FoundState> found_;  // what the log has, until it is clear what becomes of it
+  std::optional<PoolRoles> claim_;   // the roles by which this server goes on with that
+  LoggedUpTo base_;                  // of the log: what is to be there before anything counts
+  std::string_view problem_;
   bool is_candidate_ = false;  // it has a state, and no map has given it a role yet
   bool takes_over_ = false;    // the hash server's authority has not ended yet
   bool is_retired_ = false;

@@ -66,8 +66,10 @@ void RoleKeeper::WantRoles() {
   }
   const bool is_hash = roles.hash_server == options_.id;
   const bool is_sorted = roles.sorted_server == options_.id;
+  const bool is_over = !live.contains(roles.hash_server) && !live.contains(roles.sorted_server);
+  const bool may_set = is_hash || (!is_sorted && is_over);
+  if (may_set && wanted_ && wanted_->epoch == roles.epoch + 1) return SetRoles(*wanted_);
   if (!is_hash && !is_sorted) return;
-  if (is_hash && wanted_ && wanted_->epoch == roles.epoch + 1) return SetRoles(*wanted_);
   const uint32_t other = is_hash ? roles.sorted_server : roles.hash_server;
   if (other == 0 || live.contains(other)) return;
   SetRoles({.epoch = roles.epoch + 1, .hash_server = options_.id, .sorted_server = 0});

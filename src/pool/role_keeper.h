@@ -8,7 +8,10 @@
 //      hash server, nobody sorted server}, in the version that it has read.
 //   4  This server is the hash server and wants other roles of the next epoch (Want): it sets them,
 //      in the version that it has read.
-//   5  It passes every map to the index server, which takes what the map gives it (index_server.h).
+//   5  The nodes of all servers that have a role are gone, and this server wants to go on with what
+//      one of them had (Want; index_log.h): it sets the roles that it wants, of the next epoch, in
+//      the version that it has read.
+//   6  It passes every map to the index server, which takes what the map gives it (index_server.h).
 //
 // Safety. All changes of the roles are versioned sets of one node: of two servers that want one,
 //   the service takes one and refuses the other (kStale), which reads what the roles are now and

@@ -44,14 +44,29 @@ void SortedRole::Append(const rma::Event& event, std::string_view fields) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
   }
   if (batch.first_index() == log_end_ + 1 && !batch.empty()) {
+    if (!AppendEntries(context_.log, batch, &needed_)) {
+      return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+    }
     log_end_ = batch.end_index() - 1;
     log_.push_back(std::move(batch));
   }
   if (context_.applies_first) ApplyAll();
-  last_answer_ns_ = context_.now_ns();
-  fields_.clear();
-  AppendVarint(fields_, log_end_);
-  context_.Answer(event.peer, event.token, fields_);
+  shipments_.push_back(
+      {.peer = event.peer, .token = event.token, .needed = needed_, .log_end = log_end_});
+  AcknowledgeLogged();
+}
+
+bool SortedRole::AcknowledgeLogged() {
+  bool did = false;
+  for (; !shipments_.empty() && shipments_.front().needed.IsReached(context_.log); did = true) {
+    const Shipment shipment = shipments_.front();
+    shipments_.pop_front();
+    last_answer_ns_ = context_.now_ns();
+    fields_.clear();
+    AppendVarint(fields_, shipment.log_end);
+    context_.Answer(shipment.peer, shipment.token, fields_);
+  }
+  return did;
 }
 
 bool SortedRole::Turn() {

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class Pool:
     """A pool with its own ZooKeeper, in a folder of its own."""
 
-    def __init__(self, fabric="mem", memory_servers=1, chunk_bytes="256mb", index=()):
+    def __init__(self, fabric="mem", memory_servers=1, chunk_bytes="256mb", index=(), keeps=False):
         self.folder = tempfile.mkdtemp(prefix="skep-pool-")
         self.fabric = fabric
         self.processes = []
@@ -38,7 +38,7 @@ class Pool:
         self.memory = [self.start("memory", "--bytes", chunk_bytes) for _ in range(memory_servers)]
         for server in self.memory:
             server.wait_for_line(rb"^registered")
-        self.index = [self.start("index", *index) for _ in range(2)]
+        self.index = [self.start("index", *index, *self.kept(i, keeps)) for i in range(2)]
         for server in self.index:
             server.wait_for_line(rb"^epoch 1: ")
 
@@ -46,6 +46,10 @@ class Pool:
         process = Process(command, self.folder)
         self.processes.append(process)
         return process
+
+    def kept(self, number, keeps=True):
+        """The options of the index server that has this directory."""
+        return ("--dir", f"{self.folder}/index-{number}") if keeps else ()
 
     def options(self):
         return ["--zk", self.zk, "--name", "test", "--fabric", self.fabric]
@@ -157,6 +161,31 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(client.call("SET", "k", "v"), "QUEUED")
         self.assertIsInstance(client.call("EXEC"), Error)
         self.assertEqual(client.call("EXISTS", "k"), 0)
+
+    def test_both_index_servers_die(self):
+        pool = self.pool(keeps=True)
+        client = self.connect(pool)
+        for first in (0, 1):
+            for i in range(200):
+                self.assertEqual(client.call("SET", f"{first}:{i}", f"value {i}"), "OK")
+            for server in pool.index:
+                kill(server)
+            pool.index[first] = pool.start("index", *pool.kept(first))
+            self.assertEqual(client.call("GET", f"{first}:7"), b"value 7")
+            pool.index[first].wait_for_line(rb"^epoch \d+: both roles")
+            pool.index[1 - first] = pool.start("index", *pool.kept(1 - first))
+            pool.index[1 - first].wait_for_line(rb"^epoch \d+: sorted server")
+            self.assertEqual(client.call("SET", "more", "1"), "OK")
+        kill(pool.index[1])
+        self.assertEqual(client.call("KCOUNT", "-", "+"), 401)
+        self.assertEqual(client.call("SET", "more", "2"), "OK")
+        self.assertEqual(pool.ctl("verify")[:2],
+                         (0, "401 items read: both indexes and all checksums agree\n"))
+        lines = subprocess.run([POOL, *pool.options(), "index", "--listen", f"unix:{pool.folder}/x",
+                                *pool.kept(0)], check=False, capture_output=True, text=True,
+                               timeout=PATIENCE_S)
+        self.assertEqual(lines.returncode, 1)
+        self.assertIn("a server has it open: end it first", lines.stderr)
 
     def test_an_index_server_dies(self):
         for role in (rb"hash server", rb"sorted server"):

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -80,8 +81,9 @@ enum class PoolFault : uint8_t {
   kKillBothMemory,  // of three: the second one when the third one has copies of what the first had
   kDrainMemory,     // one of three
   kKillZooKeeper,   // its leader
+  kKillBothIndex,   // they come back from their directories
 };
-constexpr int kFaults = 13;
+constexpr int kFaults = 14;
 
 struct PoolWorld {
   const char* name;
@@ -106,9 +108,11 @@ class PoolHistories : public testing::TestWithParam<PoolWorld> {
  private:
   std::unique_ptr<ChildProcess> StartServer(const std::string& kind,
                                             const std::vector<std::string>& options = {});
+  std::unique_ptr<ChildProcess> StartIndex();
   std::string ZooKeeperAddresses() const;
   void Empty();
   void Inflict(PoolFault fault);
+  void KillBothIndex();
   void AddMemory();
   void StopMemory(ChildProcess& server);
   void DrainMemory(ChildProcess& server);
@@ -131,6 +135,7 @@ class PoolHistories : public testing::TestWithParam<PoolWorld> {
   std::unique_ptr<ZooKeeperServers> zookeeper_;
   std::vector<std::unique_ptr<ChildProcess>> memory_;
   std::vector<std::unique_ptr<ChildProcess>> index_;  // the hash server first
+  std::map<const ChildProcess*, int> directories_;    // by index server
   std::unique_ptr<Store> store_;
 };
 
@@ -143,7 +148,7 @@ void PoolHistories::SetUp() {
   folder_ = folder;
   zookeeper_ = std::make_unique<ZooKeeperServers>(GetParam().zookeepers);
   for (int i = 0; i < 2; ++i) AddMemory();
-  for (int i = 0; i < 2; ++i) index_.push_back(StartServer("index"));
+  for (int i = 0; i < 2; ++i) index_.push_back(StartIndex());
   for (const auto& server : index_) {
     ASSERT_TRUE(server->WaitFor("epoch 1: ")) << server->output();
   }
@@ -178,6 +183,20 @@ std::unique_ptr<ChildProcess> PoolHistories::StartServer(const std::string& kind
                                     "--listen", listen};
   words.insert(words.end(), options.begin(), options.end());
   return std::make_unique<ChildProcess>(words);
+}
+
+// In a directory that no other one has.
+std::unique_ptr<ChildProcess> PoolHistories::StartIndex() {
+  const auto is_taken = [this](int number) {
+    return std::ranges::any_of(index_, [&](const auto& server) {
+      return server->is_running() && directories_[server.get()] == number;
+    });
+  };
+  int number = 0;
+  while (is_taken(number)) ++number;
+  auto server = StartServer("index", {"--dir", folder_ + "/index-" + std::to_string(number)});
+  directories_[server.get()] = number;
+  return server;
 }
 
 std::string PoolHistories::ZooKeeperAddresses() const {
@@ -257,7 +276,15 @@ void PoolHistories::Inflict(PoolFault fault) {
       zookeeper_->Kill(zookeeper_->FindLeader());
       std::this_thread::sleep_for(milliseconds(Below(500)));
       return zookeeper_->Restart();
+    case PoolFault::kKillBothIndex:
+      return KillBothIndex();
   }
+}
+
+void PoolHistories::KillBothIndex() {
+  for (const auto& server : index_) EXPECT_TRUE(server->Kill()) << server->output();
+  index_.clear();
+  for (int i = 0; i < 2; ++i) index_.push_back(StartIndex());
 }
 
 void PoolHistories::AddMemory() {
@@ -346,7 +373,7 @@ void PoolHistories::MendMemory() {
 void PoolHistories::Mend() {
   MendMemory();
   std::erase_if(index_, [](const auto& server) { return !server->is_running(); });
-  while (index_.size() < 2) index_.push_back(StartServer("index"));
+  while (index_.size() < 2) index_.push_back(StartIndex());
   const auto role = [](ChildProcess& server) {
     const std::string& output = server.output();
     const size_t at = output.rfind("epoch ");
@@ -381,6 +408,10 @@ void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
     const std::jthread inflicting([&] {
       while (calls_ - calls_before < when && !is_over) std::this_thread::yield();
       Inflict(fault);
+      if (fault != PoolFault::kKillBothIndex) return;
+      // What this thread has started ends with it, and comes back once more.
+      while (!is_over) std::this_thread::sleep_for(milliseconds(1));
+      for (const auto& server : index_) EXPECT_TRUE(server->Kill()) << server->output();
     });
     played = PlayRound(seed, shape, [&] { return NewClient(); });
     is_over = true;

@@ -41,7 +41,7 @@ LONGER_FILES = {
     "src/btree/tree_liveness_test.cc": 680,
     "src/btree/tree_regression_test.cc": 701,
     "src/durable/faults_test.cc": 647,
-    "src/durable/log.cc": 693,
+    "src/durable/log.cc": 692,
     "src/durable/repair_test.cc": 669,
     "src/hashleaf/engine_test.cc": 588,
     "src/model/model_engine.cc": 752,
@@ -88,6 +88,8 @@ MAY_INCLUDE = {
     "src/rma/testing": {"skep", "base", "rma", "ofi"},
     "src/rma": {"skep", "base", "rma"},
     "src/pool/testing": {"skep", "base", "engine", "keyspace", "rma", "ofi", "pool"},
+    # Stands above src/durable, which stands above src/keyspace and, by the factory, src/pool.
+    "src/pool/disk": {"skep", "base", "engine", "rma", "durable", "pool"},
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/ranges/testing": {"skep", "base", "engine", "keyspace", "ranges"},
     "src/ranges": {"skep", "base", "engine", "client", "pool", "ranges"},

@@ -32,7 +32,13 @@ struct PoolUpkeepOptions {
   bool removes_lost = false;
   bool evicts = false;  // where the pool is full and cleaning gains nothing, the oldest items go
 };
-int RunIndexServer(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep);
+// Where an index server keeps what it knows.
+struct PoolDirectoryOptions {
+  std::string directory;  // empty: nowhere
+  LogSync sync = LogSync::kEverySecond;
+};
+int RunIndexServer(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep,
+                   const PoolDirectoryOptions& directory);
 
 struct PoolLookOptions {
   PoolOptions pool;

@@ -11,10 +11,13 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/mutex.h"
 #include "base/network_address.h"
 #include "base/random.h"
 #include "keyspace/factory.h"
 #include "pool/connected_pool.h"
+#include "pool/disk/disk_index_log.h"
 #include "pool/index_server.h"
 #include "pool/memory_keeper.h"
 #include "pool/memory_server.h"
@@ -207,19 +210,87 @@ int RunMemoryServer(const PoolServerOptions& options, uint64_t bytes) {
 
 namespace {
 
+// The log of an index server, if it has a directory, and whom the log's thread wakes.
+class ServerLog {
+ public:
+  // Why there is none although there is to be one, for a person; empty: all is well.
+  std::string Open(const PoolDirectoryOptions& options) {
+    if (options.directory.empty()) return {};
+    std::string problem;
+    auto opened = pool::DiskIndexLog::Open(PosixFileSystem(), SystemClock(),
+                                           {.directory = options.directory,
+                                            .sync = options.sync,
+                                            .make_tree = MakeTree,
+                                            .wake = [this] { Wake(); }},
+                                           &problem);
+    if (!opened) return problem;
+    log_ = std::move(*opened);
+    return {};
+  }
+  pool::DiskIndexLog* get() const { return log_.get(); }
+  void Serve(pool::IndexServer& server) {
+    const MutexLock lock(mutex_);
+    server_ = &server;
+  }
+  // Nobody is woken any more, and the log ends in good order, if it can.
+  void End() {
+    {
+      const MutexLock lock(mutex_);
+      server_ = nullptr;
+    }
+    if (log_ == nullptr) return;
+    const Status ended = log_->Close();
+    if (!ended.ok()) Say("the log cannot be ended: {}", ended.ToString());
+  }
+
+ private:
+  void Wake() {
+    const MutexLock lock(mutex_);
+    if (server_ != nullptr) server_->Wake();
+  }
+
+  Mutex mutex_;
+  pool::IndexServer* server_ SKEP_GUARDED_BY(mutex_) = nullptr;
+  std::unique_ptr<pool::DiskIndexLog> log_;
+};
+
+// Says when the log takes nothing any more, and when it does again.
+class LogNews {
+ public:
+  explicit LogNews(const pool::IndexLog* log) : log_(log) {}
+  void Look() {
+    if (log_ == nullptr) return;
+    const Status status = log_->status();
+    if (status.ok() == was_ok_) return;
+    was_ok_ = status.ok();
+    Say("{}", was_ok_ ? "the log can be written again"
+                      : fmt::format("writes are refused: the log cannot be written: {}",
+                                    status.ToString()));
+  }
+
+ private:
+  const pool::IndexLog* const log_;
+  bool was_ok_ = true;
+};
+
 // One index server from its start until it has lost its role, or the process is to end. Returns the
 // exit status; nothing: another one may begin in its place.
 std::optional<int> ServeIndex(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep,
+                              const PoolDirectoryOptions& directory,
                               const pool::PoolSurroundings& around, const EndSignal& end) {
   const uint32_t id = NewId();
+  ServerLog log;
+  if (const std::string problem = log.Open(directory); !problem.empty()) return Complain(problem);
   auto server = pool::IndexServer::Open(*around.fabric, SystemClock(),
                                         {.id = id,
                                          .listen = options.listen,
                                          .times = {},
                                          .make_tree = MakeTree,
                                          .replicas = upkeep.replicas,
-                                         .removes_lost = upkeep.removes_lost});
+                                         .removes_lost = upkeep.removes_lost,
+                                         .log = log.get()});
   if (!server) return Complain(CannotOpen(options, server.error()));
+  log.Serve(**server);
   const Address address = AdvertisedAddress(options, (*server)->address());
   const auto wake = [&] { (*server)->Wake(); };
   Patience patience(options);
@@ -234,8 +305,13 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, const PoolUpkeep
       {.server = id, .eviction = upkeep.evicts ? pool::Eviction::kOldest : pool::Eviction::kNone});
   const pool::UpkeepThread agent_thread(agent);
   Say("index server {} of pool {} at {}", id, options.pool.name, address);
-  for (uint64_t epoch = 0; !end.has_come() && !(*server)->is_retired();) {
+  LogNews news(log.get());
+  const auto goes_on = [&] {
+    return !end.has_come() && !(*server)->is_retired() && (*server)->problem().empty();
+  };
+  for (uint64_t epoch = 0; goes_on();) {
     (*server)->Turn(kTurnMs);
+    news.Look();
     keeper.Want((*server)->wanted_roles());
     const bool is_new_map = keeper.Turn();
     if (!keeper.is_registered()) patience.Wait();
@@ -246,6 +322,10 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, const PoolUpkeep
     epoch = keeper.map().epoch;
     Say("epoch {}: {}", epoch, RoleName(keeper.map(), id));
   }
+  log.End();
+  if (!(*server)->problem().empty()) {
+    return Complain(fmt::format("{}: {}", directory.directory, (*server)->problem()));
+  }
   if (end.has_come()) return 0;
   Say("another server has taken its place: begins anew");
   return std::nullopt;
@@ -253,13 +333,14 @@ std::optional<int> ServeIndex(const PoolServerOptions& options, const PoolUpkeep
 
 }  // namespace
 
-int RunIndexServer(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep) {
+int RunIndexServer(const PoolServerOptions& options, const PoolUpkeepOptions& upkeep,
+                   const PoolDirectoryOptions& directory) {
   const sigset_t signals = BlockEndSignals();
   const auto around = Reach(options);
   if (!around) return Complain(around.error());
   const EndSignal end(signals);
   for (;;) {
-    if (const auto status = ServeIndex(options, upkeep, *around, end)) return *status;
+    if (const auto status = ServeIndex(options, upkeep, directory, *around, end)) return *status;
   }
 }
 
