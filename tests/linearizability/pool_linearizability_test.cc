@@ -397,7 +397,6 @@ void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
   shape.mix.batches = 0;
   shape.neighbours = Neighbours::kNone;
   shape.clients = 3;
-  // A process ends with the thread that has started it.
   if (fault == PoolFault::kKillBothMemory || fault == PoolFault::kDrainMemory) AddMemory();
   const uint64_t calls_before = calls_;
   const uint64_t when = 5 + Below(80);
@@ -405,16 +404,13 @@ void PoolHistories::RunRound(uint64_t round, PoolFault fault) {
   PlayedRound played;
   {
     std::atomic<bool> is_over = false;
-    const std::jthread inflicting([&] {
-      while (calls_ - calls_before < when && !is_over) std::this_thread::yield();
-      Inflict(fault);
-      if (fault != PoolFault::kKillBothIndex) return;
-      // What this thread has started ends with it, and comes back once more.
-      while (!is_over) std::this_thread::sleep_for(milliseconds(1));
-      for (const auto& server : index_) EXPECT_TRUE(server->Kill()) << server->output();
+    const std::jthread playing([&] {
+      played = PlayRound(seed, shape, [&] { return NewClient(); });
+      is_over = true;
     });
-    played = PlayRound(seed, shape, [&] { return NewClient(); });
-    is_over = true;
+    while (calls_ - calls_before < when && !is_over) std::this_thread::yield();
+    // By this thread: a process ends with the one that has started it.
+    Inflict(fault);
   }
   tally_.Add(played.history);
   lost_ += static_cast<uint64_t>(
