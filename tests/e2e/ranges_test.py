@@ -144,7 +144,7 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
         self.assertIsInstance(client.call("GET", "zoe"), Error)
         self.assertIsInstance(client.call("DBSIZE"), Error)
         self.assertIsInstance(client.call("KRANGE", "-", "+"), Error)
-        self.assertEqual(client.call("KRANGE", "-", "[m"), [b"ada"])
+        self.assertEqual(client.call("KRANGE", "-", "(m"), [b"ada"])
 
     def test_maps(self):
         self.assertEqual(self.ctl("show"), (
