@@ -70,6 +70,7 @@ Version PoolEngine::Execute(Batch& batch) {
   const uint64_t began_ns = clock_.MonotonicNs();
   (*worker)->Execute(batch, kTraits, DeadlineNs());
   Learn((*worker)->session(), began_ns);
+  if ((*worker)->session().IsLate()) NoteWait(began_ns);
   GiveBack(std::move(*worker));
   return 0;
 }
@@ -83,11 +84,12 @@ uint64_t PoolEngine::DeadlineNs() const {
 void PoolEngine::Learn(const ClientSession& session, uint64_t began_ns) {
   const MutexLock lock(mutex_);
   heard_ns_ = std::max(heard_ns_, session.heard_ns());
-  if (heard_ns_ >= began_ns) {
-    is_away_ = false;
-  } else if (session.IsLate()) {
-    is_away_ = true;
-  }
+  if (heard_ns_ > began_ns) is_away_ = false;
+}
+
+void PoolEngine::NoteWait(uint64_t began_ns) {
+  const MutexLock lock(mutex_);
+  if (heard_ns_ <= began_ns) is_away_ = true;
 }
 
 Result<std::unique_ptr<BatchWorker>> PoolEngine::TakeWorker() const {

@@ -83,8 +83,10 @@ class PoolEngine final : public Engine {
 
  private:
   uint64_t DeadlineNs() const;
-  // What the request of this session, begun then, tells of the pool.
+  // An index server that has answered this session since then shows that the pool is there.
   void Learn(const ClientSession& session, uint64_t began_ns);
+  // A request that began then has waited for as long as it may.
+  void NoteWait(uint64_t began_ns);
   // Nothing: the hash server does not answer within a second.
   std::optional<PoolStatus> AskForStatus() const;
   Result<std::unique_ptr<BatchWorker>> TakeWorker() const;

@@ -82,6 +82,16 @@ TEST_F(SimPoolTest, APoolThatIsAwayIsWaitedForOnce) {
   }
 }
 
+// Goal: upkeep, which waits for nobody for long, does not make requests give up sooner.
+TEST_F(SimPoolTest, UpkeepThatFindsNobodyChangesNothing) {
+  ASSERT_EQ(Run({.op = Op::kPut, .key = "key", .value = "value"}).verdict, Verdict::kDone);
+  const uint64_t began_ns = pool_.now_ns();
+  for (const uint32_t server : {1, 2}) pool_.Pause(server, began_ns + 600'000'000);
+  engine_->Maintain(0);
+  EXPECT_GE(pool_.now_ns(), began_ns + 100'000'000) << "it has waited in vain";
+  EXPECT_EQ(Run({.op = Op::kPut, .key = "key", .value = "other"}).verdict, Verdict::kDone);
+}
+
 // Says of scans that they have seen what the hash server never applies.
 class ScansAhead final : public rma::SimTamper {
  public:
