@@ -212,8 +212,7 @@ bool IndexServer::StepRoles(bool is_idle) {
   if (hash_ != nullptr && hash_->Maintain(clock_.MonotonicNs())) did = true;
   if (StepBuilders()) did = true;
   if (hash_ != nullptr) JoinBuckets();
-  if (sorted_role_ != nullptr && is_idle && sorted_role_->Turn()) did = true;
-  while (sorted_role_ != nullptr && sorted_role_->IsBehind() && sorted_role_->Turn()) did = true;
+  if (sorted_role_ != nullptr && sorted_role_->Turn(is_idle)) did = true;
   // The tree has no deadlines, so its time stands still.
   if (tree_ != nullptr && is_idle && !did && tree_->Maintain(0)) did = true;
   return did;

@@ -69,7 +69,13 @@ bool SortedRole::AcknowledgeLogged() {
   return did;
 }
 
-bool SortedRole::Turn() {
+bool SortedRole::Turn(bool is_idle) {
+  bool did = is_idle && ApplyFront();
+  while (IsBehind() && ApplyFront()) did = true;
+  return did;
+}
+
+bool SortedRole::ApplyFront() {
   if (log_.empty()) return false;
   verdicts_.clear();
   context_.state.Apply(log_.front(), &verdicts_);
@@ -78,7 +84,7 @@ bool SortedRole::Turn() {
 }
 
 void SortedRole::ApplyAll() {
-  while (Turn()) {
+  while (ApplyFront()) {
   }
 }
 

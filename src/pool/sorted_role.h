@@ -44,13 +44,11 @@ class SortedRole {
   bool IsLogged() const { return needed_.IsReached(context_.log); }
   // What the log of this server is to have before anything is acknowledged.
   void Require(const LoggedUpTo& needed) { needed_ = needed; }
-  // Applies a bounded part of the log. Returns whether there was any.
-  bool Turn();
+  // Applies a bounded part of the log, if there is nothing else to do, and what is needed so that
+  // no more than kWaitingMax entries wait. Returns whether there was any.
+  bool Turn(bool is_idle);
   // Applies all of it.
   void ApplyAll();
-  // The log waits for too long: Turn() is due.
-  bool IsBehind() const { return log_end_ - context_.state.applied() > kWaitingMax; }
-
   // The index of the last entry that has come.
   uint64_t log_end() const { return log_end_; }
   // Before this instant the hash server may still have authority (hash_role.h), also if its clock
@@ -68,6 +66,9 @@ class SortedRole {
     uint64_t log_end;
   };
 
+  bool IsBehind() const { return log_end_ > context_.state.applied() + kWaitingMax; }
+  // False: there is nothing.
+  bool ApplyFront();
   void Append(const rma::Event& event, std::string_view fields);
   void Scan(const rma::Event& event, std::string_view fields);
   void AnswerScan(const rma::Event& event, const ScanRequest& scan);
