@@ -13,12 +13,6 @@ std::string Quoted(std::string_view bytes);
 // Returns whether the bytes are UTF-8, as Unicode defines it: shortest forms, no surrogates.
 bool IsUtf8(std::string_view bytes);
 
-// Returns "0x" and two digits a byte.
-std::string ToHex(std::string_view bytes);
-// The inverse of ToHex; digits of either case. Returns false if the text has another form; *bytes
-// is then undefined.
-bool FromHex(std::string_view text, std::string* bytes);
-
 std::string ToBase64(std::string_view bytes);
 // Decodes base64 with padding. Returns false if the text has another form; *bytes is then
 // undefined.

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "durable/log_sync_name.h"
 #include "server/version.h"
 #include "tools/pool/pool_commands.h"
 #include "tools/pool/toml_config.h"
@@ -54,10 +55,7 @@ struct IndexChoices {
   std::string sync = "everysec";
 
   PoolDirectoryOptions kept() const {
-    const LogSync policy = sync == "always" ? LogSync::kAlways
-                           : sync == "no"   ? LogSync::kNo
-                                            : LogSync::kEverySecond;
-    return {.directory = directory, .sync = policy};
+    return {.directory = directory, .sync = *durable::LogSyncOf(sync)};
   }
   PoolUpkeepOptions upkeep() const {
     return {.replicas = replicas, .removes_lost = on_loss == "miss", .evicts = evict == "oldest"};

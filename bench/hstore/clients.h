@@ -16,14 +16,14 @@ namespace skep::bench {
 struct Records {
   Records(size_t key_bytes, size_t value_bytes, uint64_t seed)
       : format(key_bytes), values(value_bytes, seed) {}
-  // What an item takes in a memory server.
+  // The bytes that one item takes in a memory server.
   uint64_t item_bytes() const;
 
   KeyFormat format;
   ValuePool values;
 };
 
-// What went over the fabric.
+// The operations and bytes that a measurement has put on the fabric.
 struct Traffic {
   uint64_t rounds = 0;
   uint64_t reads = 0;

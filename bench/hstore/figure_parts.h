@@ -21,7 +21,7 @@ std::string FillFailure(HStoreReport& report);    // 11b
 // A pool for all records and so many runs of options.ops writes.
 FigurePoolOptions PoolOptionsOf(const HStoreOptions& options, PoolKind kind, const Records& records,
                                 uint64_t runs);
-// What the clients of a measurement do, who remember no slots.
+// The plan of a measurement whose clients run this workload and remember no slots.
 ClientsPlan PlanOf(const HStoreOptions& options, const Workload& workload, uint32_t clients);
 
 }  // namespace skep::bench

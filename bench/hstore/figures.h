@@ -32,7 +32,7 @@
 
 namespace skep::bench {
 
-// Of the fabric sim.
+// The times that the simulated fabric takes, as the options set them.
 struct SimCosts {
   uint64_t round_trip_ns = 2'000;
   uint64_t bytes_per_us = 12'500;  // 100 Gbit/s

@@ -93,7 +93,7 @@ class Timeline {
     return failed_ ? "a GET failed while a server died" : "";
   }
 
-  // Of all clients.
+  // Returns the latencies of all clients in this slice of time.
   Histogram At(size_t slice) const {
     Histogram all;
     for (const auto& of_client : slices_) all.Merge(of_client[slice]);

@@ -64,7 +64,8 @@ class StopwatchEndpoint final : public rma::Endpoint {
   bool Fence(rma::PeerId peer) override { return inner_->Fence(peer); }
 
  private:
-  // Of a client, at an index server. 0: not yet.
+  // When a client's request came to an index server, and what became of it since; a time is 0 until
+  // it has come.
   struct Request {
     uint64_t come_ns = 0;
     uint64_t shipped_ns = 0;

@@ -17,10 +17,11 @@ namespace skep {
 struct EngineInfo {
   std::string_view name;
   std::string_view summary;
-  // Null: there is no memory, or no address space. `check` must have accepted the options.
-  std::unique_ptr<Engine> (*make)(const EngineOptions& options);
+  // Returns null if there is no memory, or no address space. `check` must have accepted the
+  // options. Null: there is `connect` instead.
+  std::unique_ptr<Engine> (*make)(const EngineOptions& options) = nullptr;
   // How an engine is made that has to reach others first, and may fail to: when a store is opened,
-  // whatever its keyspace. Null: by `make`, when it is first used.
+  // whatever its keyspace. Null: it is made by `make` when it is first used.
   Result<std::unique_ptr<Engine>> (*connect)(const IndexOptions& options,
                                              std::string* problem) = nullptr;
   // The data are elsewhere, and outlive this process: they are neither logged nor saved here, and

@@ -92,9 +92,8 @@ bool IndexServer::LogState() {
   return AppendOwner(true);
 }
 
-// A state that comes over the connection is logged as it is, and its owner behind it, as what is
-// before it is dropped. False: the log cannot take it, and
-// nothing is left of the state.
+// A state that comes over the connection is logged as it is, and its owner behind it, since what is
+// before the state is dropped. False: the log cannot take it, and nothing is left of the state.
 bool IndexServer::AppendPiece(StateReceiver::Result result, rma::PeerId peer,
                               std::string_view piece) {
   if (options_.log == nullptr) return true;

@@ -69,11 +69,6 @@ Result<std::unique_ptr<Engine>> Connect(const IndexOptions& options, std::string
   return ConnectRanges(options.pool, problem);
 }
 
-std::unique_ptr<Engine> Make(const EngineOptions& options) {
-  auto ranges = ConnectRanges(options.index.pool);
-  return ranges ? std::move(*ranges) : nullptr;
-}
-
 Status Check(const IndexOptions& options) {
   const auto coordinator = ReachMap(options.pool);
   return coordinator ? Status() : coordinator.error();
@@ -84,7 +79,6 @@ Status Check(const IndexOptions& options) {
 constinit const EngineInfo kRangesInfo = {
     .name = "ranges",
     .summary = "ordered, one version; each range of the keys at another server or pool",
-    .make = &Make,
     .connect = &Connect,
     .external = true,
     .check = &Check,

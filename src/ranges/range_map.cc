@@ -1,38 +1,17 @@
 #include "ranges/range_map.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
+#include <utility>
+
+#include "base/hex.h"
 
 namespace skep::ranges {
 namespace {
 
 constexpr std::string_view kFirstLine = "skep-ranges 1";
 constexpr size_t kTargetBytesMax = 256;
-
-std::string HexOf(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (const char c : bytes) {
-    hex.push_back(kDigits[static_cast<uint8_t>(c) >> 4]);
-    hex.push_back(kDigits[static_cast<uint8_t>(c) & 15]);
-  }
-  return hex.empty() ? "-" : hex;
-}
-
-std::optional<std::string> BytesOf(std::string_view hex) {
-  if (hex == "-") return "";
-  if (hex.empty() || hex.size() % 2 != 0) return std::nullopt;
-  std::string bytes;
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    uint8_t byte = 0;
-    const auto [end, error] = std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16);
-    if (error != std::errc() || end != hex.data() + i + 2) return std::nullopt;
-    bytes.push_back(static_cast<char>(byte));
-  }
-  return bytes;
-}
 
 bool IsPrintable(std::string_view text) {
   return std::ranges::all_of(text,
@@ -88,7 +67,7 @@ Status RangeMap::Check() const {
 
 std::string RangeMap::Encode() const {
   std::string text = std::string(kFirstLine) + "\n";
-  for (const Entry& entry : entries) text += HexOf(entry.lower) + " " + entry.target + "\n";
+  for (const Entry& entry : entries) text += ToHex(entry.lower) + " " + entry.target + "\n";
   return text;
 }
 
@@ -99,9 +78,9 @@ bool RangeMap::Decode(std::string_view bytes, RangeMap* map) {
     const auto line = TakeLine(bytes);
     const size_t space = line ? line->find(' ') : std::string_view::npos;
     if (space == std::string_view::npos || map->entries.size() == kRangesMax) return false;
-    const auto lower = BytesOf(line->substr(0, space));
-    if (!lower) return false;
-    map->entries.push_back({.lower = *lower, .target = std::string(line->substr(space + 1))});
+    RangeMap::Entry entry = {.lower = "", .target = std::string(line->substr(space + 1))};
+    if (!FromHex(line->substr(0, space), &entry.lower)) return false;
+    map->entries.push_back(std::move(entry));
   }
   return map->Check().ok();
 }

@@ -3,9 +3,9 @@
 // It is a node of the coordinator, /skep-ranges/NAME, as lines of text:
 //
 //   skep-ranges 1
-//   - pool:users-a          the lower bound in hexadecimal, "-" for the empty one; where it is
-//   6d pool:users-b
-//   74 10.0.0.7:6379
+//   0x pool:users-a         the lower bound in hexadecimal (base/hex.h); where the range is
+//   0x6d pool:users-b
+//   0x74 10.0.0.7:6379
 //
 // A range has the keys from its lower bound to that of the next one. Where it is: "pool:NAME", a
 // pool of the same coordinator (docs/pool.md), or "HOST:PORT", the keyspace 0 of a skep-server.

@@ -16,18 +16,19 @@ TEST(RangeMapTest, IsTheSameWhenItWasRead) {
   RangeMap read;
   ASSERT_TRUE(RangeMap::Decode(kMap.Encode(), &read));
   EXPECT_EQ(read, kMap);
-  EXPECT_EQ(kMap.Encode(), "skep-ranges 1\n- pool:a\n6d00ff 10.0.0.7:6379\n74 [::1]:7000\n");
+  EXPECT_EQ(kMap.Encode(), "skep-ranges 1\n0x pool:a\n0x6d00ff 10.0.0.7:6379\n0x74 [::1]:7000\n");
 }
 
 TEST(RangeMapTest, RefusesWhatIsNoMap) {
   RangeMap read;
   for (const char* const bytes :
-       {"", "skep-ranges 1\n", "skep-ranges 2\n- pool:a\n", "skep-ranges 1\n- pool:a",
-        "skep-ranges 1\n-pool:a\n", "skep-ranges 1\n6 pool:a\n", "skep-ranges 1\n6g pool:a\n",
-        "skep-ranges 1\n61 pool:a\n", "skep-ranges 1\n- pool:a\n- pool:b\n",
-        "skep-ranges 1\n- pool:a\n62 b:1\n61 c:1\n", "skep-ranges 1\n- pool:\n",
-        "skep-ranges 1\n- pool:a/b\n", "skep-ranges 1\n- here\n", "skep-ranges 1\n- a:1,b:1\n",
-        "skep-ranges 1\n- a:1\n62 a:1\n", "skep-ranges 1\n- a=1:1\n"}) {
+       {"", "skep-ranges 1\n", "skep-ranges 2\n0x pool:a\n", "skep-ranges 1\n- pool:a\n",
+        "skep-ranges 1\n0x pool:a", "skep-ranges 1\n0xpool:a\n", "skep-ranges 1\n0x6 pool:a\n",
+        "skep-ranges 1\n0x6g pool:a\n", "skep-ranges 1\n0x61 pool:a\n",
+        "skep-ranges 1\n0x pool:a\n0x pool:b\n", "skep-ranges 1\n0x pool:a\n0x62 b:1\n0x61 c:1\n",
+        "skep-ranges 1\n0x pool:\n", "skep-ranges 1\n0x pool:a/b\n", "skep-ranges 1\n0x here\n",
+        "skep-ranges 1\n0x a:1,b:1\n", "skep-ranges 1\n0x a:1\n0x62 a:1\n",
+        "skep-ranges 1\n0x a=1:1\n"}) {
     EXPECT_FALSE(RangeMap::Decode(bytes, &read)) << bytes;
   }
   RangeMap many;

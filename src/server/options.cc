@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "durable/log_sync_name.h"
 #include "keyspace/factory.h"
 #include "keyspace/keyspaces.h"
 #include "server/glob.h"
@@ -277,16 +278,13 @@ uint64_t ClientBytesMax(const ServerOptions& options) {
 }
 
 Options StoreOptions(const ServerOptions& options) {
-  const LogSync log_sync = options.appendfsync == "always" ? LogSync::kAlways
-                           : options.appendfsync == "no"   ? LogSync::kNo
-                                                           : LogSync::kEverySecond;
   return {.engine = options.engine,
           .keyspaces = options.databases,
           .keyspace_engines = options.keyspace_engines,
           .memory_bytes_max = options.maxmemory,
           .snapshot_age_ms_max = options.snapshot_age_ms,
           .directory = options.dir,
-          .log_sync = log_sync,
+          .log_sync = *durable::LogSyncOf(options.appendfsync),
           .log_segment_bytes = options.log_segment_bytes,
           .recovery_threads = options.recovery_threads,
           .btree = {.node_bytes = options.btree_node_bytes,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/decimal.h"
+#include "durable/log_sync_name.h"
 
 namespace skep::c_api {
 namespace {
@@ -31,8 +32,9 @@ bool Read(std::string_view text, std::string& to) {
 }
 
 bool Read(std::string_view text, LogSync& to) {
-  to = text == "always" ? LogSync::kAlways : text == "no" ? LogSync::kNo : LogSync::kEverySecond;
-  return to != LogSync::kEverySecond || text == "everysec";
+  const auto policy = durable::LogSyncOf(text);
+  if (policy) to = *policy;
+  return policy.has_value();
 }
 
 bool Read(std::string_view text, NodeLayout& to) {

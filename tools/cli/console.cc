@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/ascii.h"
+#include "base/hex.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/history_file.h"
 #include "tools/cli/line_editor.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/hex.h"
 #include "tools/escape.h"
 
 namespace skep::cli {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/hex.h"
 #include "ranges/connected_ranges.h"
 #include "ranges/range_map.h"
 #include "tools/escape.h"
