@@ -68,7 +68,7 @@ TEST(PoolSimulation, ChunksThatAreUsedAgain) {
 // write or lets a reader see what is another's. Histories have met moves.
 TEST(PoolSimulation, WhileChunksAreCleaned) {
   PoolTally tally;
-  constexpr uint64_t kSeeds = 100;
+  constexpr uint64_t kSeeds = 40;
   const SeedRange seeds = Seeds(kSeeds);
   ExpectLinearizable(PoolPlan::Kind::kCleaned, seeds, tally);
   if (seeds.size() < kSeeds) return;
