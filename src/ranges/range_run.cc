@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ranges/foreign_floor.h"
+
 namespace skep::ranges {
 namespace {
 
@@ -99,6 +101,7 @@ void RangeRun::Execute(size_t part, Batch& batch) const {
   batch.Add(Clip(part));
   Engine& engine = *engine_.parts()[part].engine;
   engine.AwaitRelease(engine.Execute(batch));
+  DropFloorBelow(batch, 0, engine_.parts()[part].lower);
 }
 
 bool RangeRun::RunPart(size_t part, bool is_last) {

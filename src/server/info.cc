@@ -183,6 +183,14 @@ void DescribeEngines(Server& server, bool are_pools, Out out) {
 void EngineSection(Server& server, Out out) { DescribeEngines(server, false, out); }
 void PoolSection(Server& server, Out out) { DescribeEngines(server, true, out); }
 
+void RangesSection(Server& server, Out out) {
+  const ranges::RangeOwner* const owner = server.state().range_owner();
+  if (owner == nullptr) return;
+  owner->Describe([&](std::string_view name, uint64_t value) {
+    fmt::format_to(out, "ranges_{}:{}\r\n", name, value);
+  });
+}
+
 // How many bytes of the process are on huge pages, as far as the system tells.
 void HugePagesSection(Server&, Out out) {
   std::ifstream rollup("/proc/self/smaps_rollup");
@@ -210,6 +218,7 @@ constexpr Section kSections[] = {
     {"cpu", "CPU", CpuSection},
     {"engine", "Engine", EngineSection},
     {"pool", "Pool", PoolSection},
+    {"ranges", "Ranges", RangesSection},
     {"keyspace", "Keyspace", KeyspaceSection},
     {"hugepages", "HugePages", HugePagesSection, true},
 };

@@ -92,6 +92,7 @@ Status Server::Run() {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  state_.StopRanges();
   if (persistence == nullptr) return {};
   const Status closed = persistence->Close();
   if (!closed.ok()) {

@@ -15,6 +15,7 @@
 #include "base/store_time.h"
 #include "durable/persistence.h"
 #include "keyspace/keyspaces.h"
+#include "ranges/served_ranges.h"
 #include "server/client_registry.h"
 #include "server/current_options.h"
 #include "server/cursor_table.h"
@@ -61,6 +62,10 @@ class ServerState {
   Keyspaces& keyspaces() { return *keyspaces_; }
   // Null if the store is only in memory.
   durable::Persistence* persistence() { return persistence_.get(); }
+  // Null: the server has all keys of keyspace 0.
+  ranges::RangeOwner* range_owner() { return ranges_ != nullptr ? &ranges_->owner() : nullptr; }
+  // No batch is executed any more: what is done for ranges ends, before the log does.
+  void StopRanges() { ranges_.reset(); }
   // The time by which keys expire.
   StoreTime& time() { return persistence_ != nullptr ? persistence_->time() : time_; }
 
@@ -74,6 +79,7 @@ class ServerState {
 
  private:
   Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
+  Status OpenRanges(const ServerOptions& options, std::string* problem);
   void ApplyToPersistence(const ServerOptions& options);
 
   const Environment environment_;
@@ -88,6 +94,7 @@ class ServerState {
   // Declared in the order in which they must outlive each other.
   std::unique_ptr<durable::Persistence> persistence_;
   std::unique_ptr<Keyspaces> keyspaces_;
+  std::unique_ptr<ranges::ServedRanges> ranges_;
   ClientRegistry clients_;
   CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
   CursorTable<std::shared_ptr<const Snapshot>> key_scans_;

@@ -93,7 +93,7 @@ MAY_INCLUDE = {
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/ranges/testing": {"skep", "base", "engine", "keyspace", "ranges"},
     "src/ranges": {"skep", "base", "engine", "client", "pool", "ranges"},
-    "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "server"},
+    "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "ranges", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
     "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},
     "bench/hstore": {"skep", "base", "engine", "rma", "pool", "bench"},
