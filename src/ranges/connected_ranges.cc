@@ -90,8 +90,9 @@ std::vector<uint32_t> TakeMoved(Batch& batch, const RangedEngine& engine) {
       continue;
     }
     const bool is_range = IsRange(request.op) || request.op == Op::kDeleteAll;
-    const bool crosses = request.op == Op::kDeleteAll ||
-                         (is_range && engine.PartOf(request.key) != engine.LastPartOf(request));
+    const bool crosses = request.op == Op::kDeleteAll
+                             ? engine.parts().size() > 1
+                             : is_range && engine.PartOf(request.key) != engine.LastPartOf(request);
     if ((IsWrite(request.op) && crosses) || (!is_range && done.contains(request.key))) {
       writer.Refuse(slot, kPartly);
     } else {

@@ -15,7 +15,6 @@ Ownership::Ownership(const RangeMap& map, std::string_view self, uint64_t lease_
   for (size_t i = 0; i < map.entries.size(); ++i) {
     const RangeMap::Entry& entry = map.entries[i];
     const bool is_served = entry.phase == RangeMap::Phase::kServed;
-    is_moving_ |= !is_served && (entry.target == self || entry.peer == self);
     if (entry.target != self || entry.phase == RangeMap::Phase::kOpening) continue;
     Range& range = ranges_.emplace_back();
     range.lower = entry.lower;
@@ -65,10 +64,9 @@ Status Ownership::WhyNot(std::string_view lower, std::optional<std::string_view>
 
 Status Ownership::WhyNot(const Request& request) const {
   const bool writes = IsWrite(request.op);
-  if (request.op == Op::kDeleteAll) return is_moving_ ? kMoving : Status();
-  if (request.op == Op::kSample || request.op == Op::kWalk) {
-    return WhyNot("", std::nullopt, writes);
-  }
+  const bool is_of_all =
+      request.op == Op::kSample || request.op == Op::kWalk || request.op == Op::kDeleteAll;
+  if (is_of_all) return WhyNot("", std::nullopt, writes);
   if (IsRange(request.op)) {
     if (request.has(Request::kNoUpperBound)) return WhyNot(request.key, std::nullopt, writes);
     return WhyNot(request.key, request.other, writes);

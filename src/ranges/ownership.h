@@ -54,7 +54,6 @@ class Ownership {
 
   const int32_t version_;
   std::vector<Range> ranges_;  // rising
-  bool is_moving_ = false;     // keys to or from this server
   std::atomic<uint64_t> lease_end_ns_;
 };
 

@@ -18,17 +18,16 @@ RangeRun::RangeRun(const RangedEngine& engine, const Batch& batch, uint32_t slot
       out_(out),
       request_(batch.requests()[slot]),
       left_(request_.limit),
-      visits_left_(batch.scan_visits_max()) {}
+      visits_left_(batch.scan_visits_max()) {
+  // A place may have other keys than its part's.
+  if (request_.op == Op::kDeleteAll) {
+    request_ = {.op = Op::kDeleteRange, .flags = Request::kNoUpperBound};
+  }
+}
 
 void RangeRun::Run() {
   out_.outcome(slot_).verdict = Verdict::kDone;
   out_.BeginItems(slot_);
-  const size_t count = engine_.parts().size();
-  if (request_.op == Op::kDeleteAll) {
-    for (size_t part = 0; part < count && RunPart(part, true); ++part) {
-    }
-    return;
-  }
   size_t first = engine_.PartOf(request_.key);
   if (request_.has(Request::kSeekFloor) && !FindFloor(&first)) return;
   const size_t last = engine_.LastPartOf(request_);
@@ -81,7 +80,6 @@ Request RangeRun::Clip(size_t part) const {
   const auto& parts = engine_.parts();
   Request request = request_;
   request.limit = left_;
-  if (request.op == Op::kDeleteAll) return request;
   request.key = std::max(request.key, std::string_view(parts[part].lower));
   if (part + 1 == parts.size()) return request;
   const std::string_view end = parts[part + 1].lower;

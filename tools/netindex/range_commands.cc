@@ -102,7 +102,8 @@ Status Change(ranges::MapClient& client, const std::function<Status(RangeMap&)>&
   for (;;) {
     auto map = client.Read();
     if (!map) return map.error();
-    if (const Status status = change(*map); !status.ok()) return status;
+    const RangeMap before = *map;
+    if (const Status status = change(*map); !status.ok() || *map == before) return status;
     const Status status = client.Replace(*map);
     if (status.code() != Code::kAborted) return status;
   }
@@ -147,7 +148,9 @@ int MoveRange(const RangeCommandOptions& options, const std::string& lower,
   if (reached == nullptr) return kFailed;
   std::string source;
   const Status status = Change(reached->map, [&](RangeMap& map) {
-    source = map.entries[map.IndexOf(*key)].target;
+    const RangeMap::Entry& entry = map.entries[map.IndexOf(*key)];
+    source = entry.target;
+    if (entry.phase == RangeMap::Phase::kServed && source == target) return Status();
     const Status begun = map.BeginMove(*key, target);
     if (!begun.ok()) return begun;
     const Status knows = CheckServer(reached->map, source);

@@ -22,8 +22,8 @@ struct RangeCommandOptions {
 int SetRanges(const RangeCommandOptions& options, const std::vector<std::string>& ranges,
               bool replaces);
 // Moves the keys from `lower` (as above) to the next border to the server at `target`, and waits
-// until it serves them. 1: it, or the server that has them, does not know the map, or they are not
-// moved after `wait_ms`; then the move goes on.
+// until it serves them, if it does not yet. 1: it, or the server that has them, does not know the
+// map, or they are not moved after `wait_ms`; then the move goes on.
 int MoveRange(const RangeCommandOptions& options, const std::string& lower,
               const std::string& target, uint32_t wait_ms);
 // Ends a move that is still copying. 1: there is none from there on.
