@@ -122,6 +122,7 @@ void IndexServer::Begin(const PoolMap& map) {
                                                   .clock = clock_,
                                                   .times = options_.times,
                                                   .keys_per_piece = options_.keys_per_piece,
+                                                  .keys_per_step = options_.keys_per_step,
                                                   .free_chunks_min = options_.free_chunks_min,
                                                   .replicas = options_.replicas,
                                                   .removes_lost = options_.removes_lost,
