@@ -83,6 +83,9 @@ enum class MessageKind : uint8_t {
   kVictims,
 };
 
+// How many keys a kFind asks for at most.
+inline constexpr size_t kFindsMax = 4096;
+
 // What a chunk is leased for.
 enum class LeaseFor : uint8_t {
   kWrites,

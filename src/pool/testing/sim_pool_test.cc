@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/model_engine.h"
+#include "pool/lookup.h"
 #include "pool/messages.h"
 
 namespace skep::pool {
@@ -90,6 +91,45 @@ TEST_F(SimPoolTest, UpkeepThatFindsNobodyChangesNothing) {
   engine_->Maintain(0);
   EXPECT_GE(pool_.now_ns(), began_ns + 100'000'000) << "it has waited in vain";
   EXPECT_EQ(Run({.op = Op::kPut, .key = "key", .value = "other"}).verdict, Verdict::kDone);
+}
+
+// Goal: as long as the hash server has no table a batch of GETs asks for its slots by one call; if
+// the items are more than a round may bring, it asks again for those that are left.
+TEST(SimPoolWithoutATable, GetsShareACall) {
+  SimPool pool(1, {.chunks = 16, .make_tree = &MakeTree, .adjust = [](IndexServerOptions& server) {
+                     if (server.id == 2) server.buckets_max = 1 << 10, server.overflow_max = 1;
+                   }});
+  const auto engine = pool.OpenEngine({.timeout_ms = 10'000}, [&] { return pool.map(); });
+  Batch batch;
+  const auto key_at = [&batch](std::string_view prefix, uint32_t i) {
+    return batch.scratch().Copy(std::string(prefix) + std::to_string(i));
+  };
+  const auto put = [&](std::string_view prefix, uint32_t keys, std::string_view value) {
+    batch.Clear();
+    for (uint32_t i = 0; i < keys; ++i) batch.Put(key_at(prefix, i), value);
+    engine->Execute(batch);
+  };
+  put("key", 4'000, "value");
+  // Somewhat more than two rounds.
+  put("long", 600, std::string(ItemFinder::kRoundBytes / 280, 'x'));
+  pool.LeaveOut(1);
+  pool.Kill(1);
+  pool.Tell(2);
+  const auto calls_of = [&](std::string_view prefix, uint32_t keys) {
+    batch.Clear();
+    for (uint32_t i = 0; i < keys; ++i) batch.Get(key_at(prefix, i));
+    const uint64_t before = engine->statistics().calls;
+    engine->Execute(batch);
+    for (uint32_t i = 0; i < keys; ++i) EXPECT_EQ(batch.outcome(i).verdict, Verdict::kDone) << i;
+    return engine->statistics().calls - before;
+  };
+  calls_of("key", 1'000);
+  ASSERT_FALSE(pool.index_server(2)->state()->keeps_hash()) << "there was room for a table";
+  // A call may ask whether there is a lease again.
+  EXPECT_LE(calls_of("key", 1'000), 2u);
+  const uint64_t calls = calls_of("long", 600);
+  EXPECT_GE(calls, 3u);
+  EXPECT_LE(calls, 5u);
 }
 
 // Says of scans that they have seen what the hash server never applies.
