@@ -138,7 +138,7 @@ bool HashRole::TakeClient(const rma::Event& event, std::string_view* fields, uin
 
 bool HashRole::CanLog(const rma::Event& event) {
   if (context_.log == nullptr || context_.log->status().ok()) return true;
-  context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  context_.Refuse(event.peer, event.token, ReplyCode::kCannotLog);
   return false;
 }
 

@@ -101,6 +101,7 @@ enum class ReplyCode : uint8_t {
   kPoolFull,       // there is no free chunk
   kCleaning,       // the same, but soon there may be one
   kRefused,        // it cannot be: kDrain, no such server, or no other one
+  kCannotLog,      // the hash server's disk is full or fails, so nothing can be changed now
 };
 
 // Of a whole pool.
