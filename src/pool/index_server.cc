@@ -165,7 +165,8 @@ void IndexServer::Retire() {
 }
 
 bool IndexServer::Turn(int timeout_ms) {
-  const auto events = endpoint_->Poll(timeout_ms);
+  const bool is_building = hash_builder_ != nullptr || tree_builder_ != nullptr;
+  const auto events = endpoint_->Poll(is_building ? 0 : timeout_ms);
   for (const rma::Event& event : events) Handle(event);
   if (is_retired_) return !events.empty();
   return StepRoles(events.empty()) || !events.empty();

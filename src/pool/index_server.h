@@ -93,7 +93,8 @@ class IndexServer {
   bool is_retired() const { return is_retired_; }
   // Why what its log has can be of no use here, so that it takes part in nothing; empty: it does.
   std::string_view problem() const { return problem_; }
-  // One turn of its loop: waits up to `timeout_ms` for something to do. Returns whether there was.
+  // One turn of its loop: waits up to `timeout_ms` for something to do, and not at all while it
+  // builds an index. Returns whether there was.
   bool Turn(int timeout_ms);
   void Wake() { endpoint_->Wake(); }
 
