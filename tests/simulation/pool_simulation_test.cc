@@ -89,6 +89,20 @@ TEST(PoolSimulation, MemoryServersDie) {
   EXPECT_GT(tally.chunks_copied, kSeeds / 8);
 }
 
+// Goal: nothing is lost of a pool of a hundred memory servers, of which those that have the most
+// chunks die one after the other, others are drained, and new ones come; an index server may die,
+// too.
+TEST(PoolSimulation, AHundredMemoryServers) {
+  PoolTally tally;
+  constexpr uint64_t kSeeds = 20;
+  const SeedRange seeds = Seeds(kSeeds);
+  ExpectLinearizable(PoolPlan::Kind::kHundred, seeds, tally);
+  if (seeds.size() < kSeeds) return;
+  EXPECT_GT(tally.memory_losses, kSeeds * 3 / 2);
+  EXPECT_GT(tally.memory_drains, kSeeds / 2);
+  EXPECT_GT(tally.chunks_copied, kSeeds / 2);
+}
+
 // Goal: a seed is a history, to the byte.
 TEST(PoolSimulation, EqualSeedsAreEqualRuns) {
   PoolTally tally;
