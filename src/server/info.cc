@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "server/command.h"
+#include "server/hot_gets.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -183,6 +184,22 @@ void DescribeEngines(Server& server, bool are_pools, Out out) {
 void EngineSection(Server& server, Out out) { DescribeEngines(server, false, out); }
 void PoolSection(Server& server, Out out) { DescribeEngines(server, true, out); }
 
+void XdpSection(Server& server, Out out) {
+  HotGets* const hot = server.state().hot_gets();
+  if (hot == nullptr) return;
+  const xdp::HotMap::Statistics s = hot->map().statistics();
+  const std::string interface = hot->interface();
+  fmt::format_to(out,
+                 "xdp_interface:{}\r\nxdp_mode:{}\r\nxdp_hits:{}\r\nxdp_misses:{}\r\n"
+                 "xdp_fills:{}\r\nxdp_fills_in_vain:{}\r\nxdp_invalidations:{}\r\n"
+                 "xdp_epoch:{}\r\n",
+                 interface,
+                 interface.empty()  ? "detached"
+                 : hot->is_native() ? "native"
+                                    : "generic",
+                 s.hits, s.misses, s.fills, s.fills_in_vain, s.invalidations, s.epoch);
+}
+
 // How many bytes of the process are on huge pages, as far as the system tells.
 void HugePagesSection(Server&, Out out) {
   std::ifstream rollup("/proc/self/smaps_rollup");
@@ -201,17 +218,12 @@ struct Section {
 };
 
 constexpr Section kSections[] = {
-    {"server", "Server", ServerSection},
-    {"clients", "Clients", ClientsSection},
-    {"memory", "Memory", MemorySection},
-    {"persistence", "Persistence", PersistenceSection},
-    {"stats", "Stats", StatsSection},
-    {"replication", "Replication", ReplicationSection},
-    {"cpu", "CPU", CpuSection},
-    {"engine", "Engine", EngineSection},
-    {"pool", "Pool", PoolSection},
-    {"keyspace", "Keyspace", KeyspaceSection},
-    {"hugepages", "HugePages", HugePagesSection, true},
+    {"server", "Server", ServerSection}, {"clients", "Clients", ClientsSection},
+    {"memory", "Memory", MemorySection}, {"persistence", "Persistence", PersistenceSection},
+    {"stats", "Stats", StatsSection},    {"replication", "Replication", ReplicationSection},
+    {"cpu", "CPU", CpuSection},          {"engine", "Engine", EngineSection},
+    {"pool", "Pool", PoolSection},       {"keyspace", "Keyspace", KeyspaceSection},
+    {"xdp", "XDP", XdpSection},          {"hugepages", "HugePages", HugePagesSection, true},
 };
 
 bool IsWanted(const Section& section, std::span<const std::string_view> sections) {
