@@ -1,4 +1,5 @@
-// skep-netindex: maps of ranges, which make one keyspace of several servers and pools.
+// skep-netindex: maps of ranges, which make one keyspace of several servers and pools; and programs
+// in a network driver's hook, which answer hot GETs of a server.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,30 @@
 
 #include "server/version.h"
 #include "tools/netindex/range_commands.h"
+#ifdef SKEP_HAS_XDP
+#include <map>
+#include <utility>
+
+#include "tools/netindex/xdp_command.h"
+
+namespace {
+
+void AddXdpOptions(CLI::App& app, skep::xdp::HelperOptions* options) {
+  using skep::xdp::Mode;
+  static const std::map<std::string, Mode> kModes = {
+      {"auto", Mode::kAuto}, {"native", Mode::kNative}, {"generic", Mode::kGeneric}};
+  app.add_option("--interface", options->interface, "whose datagrams are answered")->required();
+  app.add_option("--socket", options->socket, "the unix socket where a server asks: its --xdp")
+      ->required();
+  app.add_option("--port", options->port, "the server's")->capture_default_str();
+  app.add_option("--user", options->user, "who runs the server, and owns the socket");
+  app.add_option("--mode", options->mode,
+                 "native: in the driver; generic: behind it; auto: what it can")
+      ->transform(CLI::CheckedTransformer(kModes).description("auto|native|generic"));
+}
+
+}  // namespace
+#endif
 
 int main(int argc, char** argv) {
   using namespace skep;
@@ -56,6 +81,12 @@ int main(int argc, char** argv) {
   cancel->add_option("LOWER", lower, key_help)->required();
   CLI::App* const show = ctl->add_subcommand("show", "prints a map");
   show->add_flag("--json", options.as_json, "for programs");
+#ifdef SKEP_HAS_XDP
+  CLI::App* const xdp = app.add_subcommand(
+      "xdp", "lets a network driver answer hot GETs of a server; needs root (docs/xdp.md)");
+  xdp::HelperOptions helper;
+  AddXdpOptions(*xdp, &helper);
+#endif
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -63,5 +94,8 @@ int main(int argc, char** argv) {
   }
   if (move->parsed()) return MoveRange(options, lower, target, wait_ms);
   if (cancel->parsed()) return CancelMove(options, lower);
+#ifdef SKEP_HAS_XDP
+  if (xdp->parsed()) return RunXdpHelper(helper);
+#endif
   return set->parsed() ? SetRanges(options, ranges, replaces) : ShowRanges(options);
 }

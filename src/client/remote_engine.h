@@ -34,6 +34,8 @@ class RemoteEngine final : public Engine {
   void CloseSnapshot(SnapshotRef snapshot) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   void Unwatch(uint64_t watch) override;
+  // Other clients write to the server, too.
+  bool Observe(WriteObserver*) override { return false; }
   // Does nothing: the server does it.
   bool Maintain(uint64_t) override { return false; }
   EngineStatistics Statistics() const override;

@@ -124,7 +124,7 @@ struct BegunBatch {
   std::unique_ptr<BatchUnderWay> under_way;  // null: it has been executed
 };
 
-// It has 27 methods: all that stores, servers and logs ask of a keyspace, so that they need not
+// It has 28 methods: all that stores, servers and logs ask of a keyspace, so that they need not
 // know which engine it has. An engine has to write ten of them.
 class Engine {
  public:
@@ -212,6 +212,16 @@ class Engine {
   virtual Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) = 0;
   // Ends a watch. A number that is not watched any more is allowed.
   virtual void Unwatch(uint64_t watch) { watches_.Remove(watch); }
+
+  // Tells `observer` of every write before it can be seen (watches.h): of a key's that take effect
+  // after a Watch of that key which is called after this. It must outlive the engine, which has no
+  // other one. False: the engine cannot, since it has no watches, or others write its data.
+  // Thread-safe. Cost: what the observer takes, for each write, under its locks.
+  virtual bool Observe(WriteObserver* observer) {
+    if (!traits().atomic || !traits().counts_itself) return false;
+    watches_.Observe(observer);
+    return true;
+  }
 
   // Does a bounded piece (well under a millisecond) of the engine's background work: revoking
   // snapshots that are too old, freeing memory, and reclaiming keys whose deadline has passed, the

@@ -25,6 +25,7 @@ class ForwardingEngine : public Engine {
     return inner_.Watch(key, now_ms);
   }
   void Unwatch(uint64_t watch) override { inner_.Unwatch(watch); }
+  bool Observe(WriteObserver* observer) override { return inner_.Observe(observer); }
   bool Maintain(uint64_t now_ms) override { return inner_.Maintain(now_ms); }
   EngineStatistics Statistics() const override { return inner_.Statistics(); }
   void Describe(uint64_t now_ms, const StatsVisitor& visit) const override {

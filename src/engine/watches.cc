@@ -22,6 +22,16 @@ uint64_t Watches::NewId() {
 
 uint64_t Watches::HashOf(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
 
+// Counted first: a caller that finds an observer knows that writers look, whoever has set it. What
+// writers load is ordered behind this by the lock of the key, as in Touch().
+void Watches::Observe(WriteObserver* observer) {
+  if (observer_.load(std::memory_order_acquire) != nullptr) return;
+  count_.fetch_add(1, std::memory_order_relaxed);
+  if (observer_.exchange(observer, std::memory_order_acq_rel) != nullptr) {
+    count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
 std::optional<uint64_t> Watches::Add(std::string_view key) {
   const MutexLock lock(mutex_);
   const size_t bytes_max = BytesOfKey(key) + kWatchBytes;
@@ -101,6 +111,9 @@ void TouchCohort(CohortPointer& cohort, Version version) {
 }  // namespace
 
 void Watches::TouchWatched(std::string_view key, Version version) {
+  if (WriteObserver* const observer = observer_.load(std::memory_order_relaxed)) {
+    observer->WillWrite(key);
+  }
   const uint64_t hash = HashOf(key);
   if (cells_[hash % kCells].load(std::memory_order_relaxed) == 0) return;
   const MutexLock lock(mutex_);
@@ -113,6 +126,9 @@ void Watches::TouchWatched(std::string_view key, Version version) {
 
 void Watches::TouchWatchedRange(std::string_view lo, std::string_view hi, bool unbounded,
                                 Version version) {
+  if (WriteObserver* const observer = observer_.load(std::memory_order_relaxed)) {
+    observer->WillWriteRange();
+  }
   const MutexLock lock(mutex_);
   for (auto at = keys_.lower_bound(lo); at != keys_.end(); ++at) {
     if (!unbounded && at->first >= hi) return;

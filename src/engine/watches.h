@@ -20,8 +20,13 @@
 //     |                cohort, touched at version 12 ---- watch 3
 //      `---- absent:  cohort              (armed when the key was absent)
 //
-// Writers pay a load while no key is watched; else a hash and a load, and the mutex only if the key
-// shares its hash's cell with a watched one. Watches are charged to the engine's budget.
+// An observer is told of every write of any key, at the same place as the watches: by the lock that
+// a write holds there, it is told before the write can be seen, and after Engine::Watch of the key
+// was called for the last time before that.
+//
+// Writers pay a load while no key is watched and nobody observes; else a hash and a load, and the
+// mutex only if the key shares its hash's cell with a watched one. Watches are charged to the
+// engine's budget.
 //
 // Thread safety: any thread may call any method.
 #pragma once
@@ -43,6 +48,16 @@
 
 namespace skep {
 
+// Is told of writes. Its methods run on the writers' threads, which hold locks: they must not wait,
+// write to the engine, or throw.
+class WriteObserver {
+ public:
+  virtual ~WriteObserver() = default;
+  virtual void WillWrite(std::string_view key) noexcept = 0;
+  // Keys of a range, or all, will be deleted.
+  virtual void WillWriteRange() noexcept = 0;
+};
+
 class Watches {
  public:
   struct Seen {
@@ -54,6 +69,10 @@ class Watches {
   ~Watches();
   // Called before anything else. The budget must outlive this object.
   void set_budget(MemoryBudget* budget) { budget_ = budget; }
+
+  // Tells the observer of every write that locks its key after a Watch that is called after this.
+  // One observer for the life of the object, which it must outlive.
+  void Observe(WriteObserver* observer);
 
   // Nullopt if the budget has no room for the watch. If std::bad_alloc is thrown nothing is
   // watched. Cost: logarithmic in the number of watched keys.
@@ -112,7 +131,8 @@ class Watches {
   void DropKey(Keys::iterator key) SKEP_REQUIRES(mutex_);
 
   MemoryBudget* budget_ = nullptr;
-  std::atomic<uint32_t> count_{0};
+  std::atomic<WriteObserver*> observer_{nullptr};
+  std::atomic<uint32_t> count_{0};                     // of watches, and 1 for an observer
   std::array<std::atomic<uint32_t>, kCells> cells_{};  // the number of watched keys with this hash
   mutable Mutex mutex_;
   Keys keys_ SKEP_GUARDED_BY(mutex_);

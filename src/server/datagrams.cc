@@ -120,6 +120,7 @@ void Datagrams::Dispatch(DatagramPort& port, const Datagram& datagram) {
                           {Code::kNotSupported, "a message of this kind needs a connection"});
     return connections_.Queue(*session);
   }
+  hot_.Missed(datagram.bytes);
   packed_.Dispatch(*session, *header, datagram.bytes.substr(sizeof(DatagramHead) + sizeof(Header)));
 }
 

@@ -16,6 +16,7 @@
 #include "base/network.h"
 #include "server/connections.h"
 #include "server/datagram_port.h"
+#include "server/hot_filler.h"
 #include "server/packed_dispatch.h"
 #include "server/reply_gates.h"
 #include "server/server_call.h"
@@ -27,13 +28,14 @@ class Datagrams {
  public:
   // All arguments must outlive this object.
   Datagrams(ServerHost& host, Connections& connections, TurnBatch& batch, PackedDispatch& packed,
-            Poller& poller)
+            HotFiller& hot, Poller& poller)
       : host_(host),
         turn_(host.turn()),
         gates_(host.gates()),
         connections_(connections),
         batch_(batch),
         packed_(packed),
+        hot_(hot),
         poller_(poller) {}
   // Destroyed after the connections are reaped.
   ~Datagrams();
@@ -61,6 +63,7 @@ class Datagrams {
   Connections& connections_;
   TurnBatch& batch_;
   PackedDispatch& packed_;
+  HotFiller& hot_;
   Poller& poller_;
   std::vector<std::unique_ptr<DatagramPort>> ports_;
 };

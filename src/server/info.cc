@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "server/command.h"
+#include "server/hot_gets.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -191,6 +192,22 @@ void RangesSection(Server& server, Out out) {
   });
 }
 
+void XdpSection(Server& server, Out out) {
+  HotGets* const hot = server.state().hot_gets();
+  if (hot == nullptr) return;
+  const xdp::HotMap::Statistics s = hot->map().statistics();
+  const std::string interface = hot->interface();
+  fmt::format_to(out,
+                 "xdp_interface:{}\r\nxdp_mode:{}\r\nxdp_hits:{}\r\nxdp_misses:{}\r\n"
+                 "xdp_fills:{}\r\nxdp_fills_in_vain:{}\r\nxdp_invalidations:{}\r\n"
+                 "xdp_epoch:{}\r\n",
+                 interface,
+                 interface.empty()  ? "detached"
+                 : hot->is_native() ? "native"
+                                    : "generic",
+                 s.hits, s.misses, s.fills, s.fills_in_vain, s.invalidations, s.epoch);
+}
+
 // How many bytes of the process are on huge pages, as far as the system tells.
 void HugePagesSection(Server&, Out out) {
   std::ifstream rollup("/proc/self/smaps_rollup");
@@ -219,6 +236,7 @@ constexpr Section kSections[] = {
     {"engine", "Engine", EngineSection},
     {"pool", "Pool", PoolSection},
     {"ranges", "Ranges", RangesSection},
+    {"xdp", "XDP", XdpSection},
     {"keyspace", "Keyspace", KeyspaceSection},
     {"hugepages", "HugePages", HugePagesSection, true},
 };

@@ -111,6 +111,9 @@ constexpr OptionInfo kOptions[] = {
     Row<Text<&S::unixsocket>>("unixsocket", "PATH", kAtStart, "Unix socket to listen on as well."),
     Row<Flag<&S::udp>>("udp", "yes|no", kAtStart,
                        "Take messages of the packed protocol as datagrams too, on bind and port."),
+    Row<Text<&S::xdp>>(
+        "xdp", "PATH", kAtStart,
+        "With udp, hot GETs answered by the network driver: socket of skep-netindex xdp."),
     Row<Number<&S::maxclients, 1, UINT32_MAX>>("maxclients", "N", kAnyTime,
                                                "Connections served at the same time."),
     Row<Number<&S::timeout, 0, INT32_MAX>>("timeout", "SECONDS", kAnyTime,
@@ -249,6 +252,16 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
   }
   if (options.udp && options.bind.empty()) {
     return Refuse(why, "udp yes: there is no address to take datagrams on; set bind");
+  }
+  if (!options.xdp.empty() && !options.udp) {
+    return Refuse(why, "xdp: it answers datagrams, which this server does not take; set udp yes");
+  }
+  if (!options.xdp.empty() && !options.ranges.empty()) {
+    return Refuse(why, "xdp: the network driver does not know which ranges are this server's");
+  }
+  if (!options.xdp.empty() && !options.requirepass.empty()) {
+    return Refuse(why,
+                  "xdp: the network driver asks nobody for a password; unset requirepass, or xdp");
   }
   if (constexpr size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
       options.unixsocket.size() > kPathMax) {

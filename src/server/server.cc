@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/network_address.h"
+#include "server/hot_gets.h"
 #include "server/info.h"
 
 namespace skep {
@@ -43,6 +44,7 @@ Status Server::Start() {
   for (const Address& address : ListenAddresses(options)) {
     if (Status s = Listen(options, address); !s.ok()) return s;
   }
+  if (HotGets* const hot = state_.hot_gets()) StartHotGets(*hot);
   return {};
 }
 
@@ -79,6 +81,12 @@ Status Server::ServeDatagrams(const Address& address) {
   return {};
 }
 
+void Server::StartHotGets(HotGets& hot) {
+  hot.Start();
+  state_.log().logger().info("xdp: hot GETs are answered by {}, {}", hot.interface(),
+                             hot.is_native() ? "in its driver" : "behind its driver (generic)");
+}
+
 Status Server::Run() {
   durable::Persistence* const persistence = state_.persistence();
   if (persistence != nullptr) persistence->StartThreads();
@@ -93,6 +101,7 @@ Status Server::Run() {
   }
   for (std::thread& thread : threads) thread.join();
   state_.StopRanges();
+  if (HotGets* const hot = state_.hot_gets()) hot->Stop();
   if (persistence == nullptr) return {};
   const Status closed = persistence->Close();
   if (!closed.ok()) {

@@ -72,6 +72,7 @@ class Server final : public Administration, private WorkerPool {
   Status FailStart(const Status& status, std::string problem);
   Status Listen(const ServerOptions& options, const Address& address);
   Status ServeDatagrams(const Address& address);
+  void StartHotGets(HotGets& hot);
 
   std::string problem_;  // written by Start() alone
   std::atomic<bool> stopping_{false};

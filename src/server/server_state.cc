@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "durable/open_keyspaces.h"
+#include "server/hot_gets.h"
 #include "server/log.h"
 
 namespace skep {
@@ -79,6 +80,11 @@ Status ServerState::Open(std::string* problem) {
     return s;
   }
   if (const Status s = CheckOptions(options, problem); !s.ok()) return s;
+  if (!options.xdp.empty()) {
+    auto hot_gets = HotGets::Open(options, instance_, environment_.random, problem);
+    if (!hot_gets) return hot_gets.error();
+    hot_gets_ = std::move(*hot_gets);
+  }
   if (const Status s = OpenKeyspaces(options, problem); !s.ok()) return s;
   return OpenRanges(options, problem);
 }
@@ -126,6 +132,7 @@ std::string ServerState::SetOptions(std::span<const OptionChange> changes) {
     key_scans_.set_ttl_ms(options.cursor_ttl_ms);
     SetLogLevel(log_.logger(), options);
     if (persistence_ != nullptr) ApplyToPersistence(options);
+    if (hot_gets_ != nullptr) hot_gets_->NoteOptions();
   });
 }
 

@@ -25,6 +25,8 @@
 
 namespace skep {
 
+class HotGets;
+
 // The state of a SCAN between two calls.
 struct ScanCursor {
   std::string next_key;
@@ -76,6 +78,8 @@ class ServerState {
   CursorTable<std::shared_ptr<const Snapshot>>& key_scans() { return key_scans_; }
   const SipKey& token_secret() const { return token_secret_; }
   ReplyMemory& replies() { return *replies_; }
+  // Null without the option xdp.
+  HotGets* hot_gets() { return hot_gets_.get(); }
 
  private:
   Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
@@ -92,6 +96,7 @@ class ServerState {
   StoreTime time_;  // used by a store in memory
 
   // Declared in the order in which they must outlive each other.
+  std::unique_ptr<HotGets> hot_gets_;  // engines tell it of writes
   std::unique_ptr<durable::Persistence> persistence_;
   std::unique_ptr<Keyspaces> keyspaces_;
   std::unique_ptr<ranges::ServedRanges> ranges_;

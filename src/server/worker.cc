@@ -1,7 +1,11 @@
 #include "server/worker.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "server/hot_gets.h"
 
 namespace skep {
 namespace {
@@ -24,7 +28,8 @@ Worker::Worker(ServerState& state, Administration& administration, WorkerPool& p
       batch_(host_, connections_, tasks_, messages_),
       packed_(host_, connections_, batch_, messages_),
       commands_(host_, connections_, batch_, packed_),
-      datagrams_(host_, connections_, batch_, packed_, *poller_) {}
+      hot_filler_(host_),
+      datagrams_(host_, connections_, batch_, packed_, hot_filler_, *poller_) {}
 
 Worker::~Worker() {
   connections_.MarkAllClosed();
@@ -61,6 +66,7 @@ bool Worker::Turn(int timeout_ms) {
   batch_.EndTurn();
   StepTasks();
   Send();
+  hot_filler_.Step();
   // The memory of clients that are closed now is free before the next turn makes more replies.
   connections_.EvictLargest();
   connections_.MarkEnded();
@@ -139,6 +145,9 @@ void Worker::Upkeep() {
   upkeep_left_ = state_.keyspaces().Maintain(turn_.now().ms);
   datagrams_.DropOverdue();
   state_.log().ReportWhatIsOver();
+  if (HotGets* const hot = state_.hot_gets(); hot != nullptr && !hot->Upkeep(now_ms)) {
+    state_.log().logger().warn("xdp: the helper is gone: the server answers all GETs itself");
+  }
   if (durable::Persistence* const persistence = state_.persistence()) {
     state_.log().WatchSnapshots(*persistence);
     state_.log().WatchDisk(*persistence);

@@ -9,6 +9,7 @@
 //   3. Flush (turn_batch.h): execute the batches, then encode the pending replies in order.
 //   4. Each session with a task does one piece of it (task_queue.h).
 //   5. Send, one write a connection: the replies that the gates have released. Close connections.
+//      Keys that datagrams ask for often are given to the driver's hook (hot_filler.h).
 //
 //   Worker --> CommandDispatch, PackedDispatch, Datagrams     decode requests
 //                  |
@@ -43,6 +44,7 @@
 #include "server/command_dispatch.h"
 #include "server/connections.h"
 #include "server/datagrams.h"
+#include "server/hot_filler.h"
 #include "server/message_replies.h"
 #include "server/packed_dispatch.h"
 #include "server/reply_gates.h"
@@ -104,6 +106,7 @@ class Worker {
   TurnBatch batch_;
   PackedDispatch packed_;
   CommandDispatch commands_;
+  HotFiller hot_filler_;
   Datagrams datagrams_;
   uint64_t next_upkeep_ms_ = 0;
   bool draining_ = false;

@@ -189,13 +189,19 @@ int ShowRanges(const RangeCommandOptions& options) {
   if (!map) return Complain(kFailed, map.error().what());
   nlohmann::json json = nlohmann::json::array();
   for (const RangeMap::Entry& entry : map->entries) {
+    const auto version = reached->map.VersionAt(entry.target);
+    if (!version) return Complain(kFailed, version.error().what());
+    const bool is_behind = *version && **version < map->version;
     const std::string_view phase = ranges::NameOf(entry.phase);
     if (!options.as_json) {
       const std::string move = phase.empty() ? "" : fmt::format(" {} {}", phase, entry.peer);
-      fmt::print("{:<24} {}{}\n", Quoted(entry.lower), entry.target, move);
+      const std::string behind =
+          is_behind ? fmt::format(" (it goes by version {} of {})", **version, map->version) : "";
+      fmt::print("{:<24} {}{}{}\n", Quoted(entry.lower), entry.target, move, behind);
     }
     json.push_back({{"lower_hex", ToHex(entry.lower)}, {"where", entry.target}});
     if (!phase.empty()) json.back()[std::string(phase)] = entry.peer;
+    if (*version) json.back()["version"] = **version;
   }
   if (options.as_json) fmt::print("{}\n", json.dump());
   return 0;
