@@ -27,10 +27,12 @@ size_t CommonPrefix(std::string_view a, std::string_view b) {
 
 // The 8 bytes of `key` from `at` on as a number, the first byte highest; zeros behind its end.
 uint64_t NumberAt(std::string_view key, size_t at) {
-  unsigned char bytes[8] = {};
-  std::memcpy(bytes, key.data() + at, std::min(key.size() - at, sizeof(bytes)));
-  uint64_t number;
-  std::memcpy(&number, bytes, sizeof(number));
+  uint64_t number = 0;
+  if (at + sizeof(number) <= key.size()) [[likely]] {
+    std::memcpy(&number, key.data() + at, sizeof(number));
+  } else {
+    std::memcpy(&number, key.data() + at, key.size() - at);
+  }
   return __builtin_bswap64(number);
 }
 
@@ -53,11 +55,8 @@ void KeyNumbers::Assign(std::span<const std::string_view> keys) {
 }
 
 size_t KeyNumbers::CountUpTo(std::string_view key) const {
-  const size_t common = CommonPrefix(key, prefix_);
-  if (common < prefix_.size()) {
-    return key.substr(common) < std::string_view(prefix_).substr(common) ? 0 : numbers_.size();
-  }
-  const uint64_t number = NumberAt(key, common);
+  if (!key.starts_with(prefix_)) return key < prefix_ ? 0 : numbers_.size();
+  const uint64_t number = NumberAt(key, prefix_.size());
   // A binary search without branches that depend on the keys.
   const uint64_t* at = numbers_.data();
   for (size_t left = numbers_.size(); left > 0;) {
