@@ -201,9 +201,8 @@ void RangeOwner::HandleOwn(const CoordinatorEvent& event) {
 }
 
 bool RangeOwner::HasFollowed(std::string_view peer, bool counts_if_gone) {
-  if (peer_ == peer && peer_version_ >= map_.version) {
-    return counts_if_gone || peer_version_ != kGone;
-  }
+  const bool is_known = peer_ == peer && peer_version_ >= map_.version;
+  if (is_known && (counts_if_gone || peer_version_ != kGone)) return true;
   if (is_asking_peer_) return false;
   peer_ = peer;
   peer_version_ = -1;

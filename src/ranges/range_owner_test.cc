@@ -450,6 +450,20 @@ TEST(RangeOwnerTest, ACancelledMoveLeavesNothing) {
   EXPECT_EQ(world.Put(0, "a", "2").verdict, Verdict::kDone);
 }
 
+TEST(RangeOwnerTest, AServerThatComesBackIsCopied) {
+  World world(2);
+  world.Make(kTwo);
+  ASSERT_TRUE(world.RunUntil([&] { return Serves(world, 0, "a") && Serves(world, 1, "x"); }));
+  world.Put(0, "a", "1");
+  world.Stop(0);
+  ASSERT_TRUE(world.BeginMove("", 1).ok());
+  world.Run(2 * World::kSessionMs);  // the service has ended its session
+  EXPECT_EQ(world.copies, 0);
+  world.Resume(0);
+  ASSERT_TRUE(world.RunUntil([&] { return Serves(world, 1, "a"); }));
+  EXPECT_EQ(world.Get(1, "a").value, "1");
+}
+
 TEST(RangeOwnerTest, ACopyThatFailsIsBegunAgain) {
   World world(2);
   world.Make(kTwo);
