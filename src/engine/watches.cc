@@ -113,6 +113,7 @@ void TouchCohort(CohortPointer& cohort, Version version) {
 void Watches::TouchWatched(std::string_view key, Version version) {
   if (WriteObserver* const observer = observer_.load(std::memory_order_relaxed)) {
     observer->WillWrite(key);
+    if (count_.load(std::memory_order_relaxed) == 1) return;  // no key is watched
   }
   const uint64_t hash = HashOf(key);
   if (cells_[hash % kCells].load(std::memory_order_relaxed) == 0) return;

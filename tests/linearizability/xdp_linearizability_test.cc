@@ -40,13 +40,14 @@ using Words = std::vector<std::string>;
 // A network of its own: of a process, and gone with it.
 class Namespace {
  public:
-  Namespace() : holder_({"unshare", "-n", "sh", "-c", "echo process $$; exec sleep infinity"}) {
+  Namespace()
+      : holder_({"/usr/bin/unshare", "-n", "sh", "-c", "echo process $$; exec sleep infinity"}) {
     process_ = holder_.WaitFor("process ").value_or("");
   }
   const std::string& process() const { return process_; }
   std::string path() const { return "/proc/" + process_ + "/ns/net"; }
   Words Command(Words words) const {
-    words.insert(words.begin(), {"nsenter", "--net=" + path()});
+    words.insert(words.begin(), {"/usr/bin/nsenter", "--net=" + path()});
     return words;
   }
   void Run(const std::string& command) const {

@@ -49,10 +49,10 @@ void HotMap::WillWrite(uint32_t keyspace, std::string_view key) noexcept {
   const std::optional<XdpKey> padded = KeyOf(keyspace, key);
   if (!padded) return;
   const uint64_t hash = XdpHash(seed_, &*padded);
-  XdpSet& set = SetOf(hash);
+  const Tags& tags = TagsOf(hash);
   for (uint32_t way = 0; way < XDP_WAYS; ++way) {
-    if (Shared(set.hash[way]).load() != hash) continue;
-    Shared(set.word[way]).fetch_add(kOneGeneration);
+    if (tags[way].load() != TagOf(hash) || Shared(SetOf(hash).hash[way]).load() != hash) continue;
+    Shared(SetOf(hash).word[way]).fetch_add(kOneGeneration);
     invalidations_.fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -94,6 +94,7 @@ std::optional<HotMap::Claim> HotMap::BeginFill(const XdpKey& key) {
   // The generation before the hash: (2) of xdp_map.h.
   claim.generation = XdpGeneration(Shared(set.word[*way]).fetch_add(kOneGeneration)) + 1;
   Shared(set.hash[*way]).store(hash);
+  TagsOf(hash)[*way].store(TagOf(hash));
   // Used, for now: the next claim of this set takes the other one.
   Store(set.used[*way], 1);
   return claim;

@@ -13,6 +13,7 @@
 // Thread safety: any thread may call any method.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -54,8 +55,8 @@ class HotMap {
   // Lets the hook answer for the addresses of the program whose bits are set.
   void TurnOn(uint64_t served);
 
-  // Called by a writer under the lock of the key. Cost: a hash, and a line; an addition if the key
-  // has an entry.
+  // Called by a writer under the lock of the key. Cost: a hash, and a load from 64 KiB; an addition
+  // if the key has an entry.
   void WillWrite(uint32_t keyspace, std::string_view key) noexcept;
   // Called by the writer of a range under its locks. Makes all entries invalid.
   void WillWriteRange() noexcept;
@@ -77,7 +78,14 @@ class HotMap {
   Statistics statistics() const;
 
  private:
+  // 16 bits of the hash of each way: what a writer looks at, so that it need not touch the map,
+  // where few sets share a page, for a key that has no entry. BeginFill stores them behind the
+  // hash: what (2) of xdp_map.h says of a hash holds of its tag.
+  using Tags = std::array<std::atomic<uint16_t>, XDP_WAYS>;
+  static uint16_t TagOf(uint64_t hash) { return static_cast<uint16_t>(hash >> 48); }
+
   XdpSet& SetOf(uint64_t hash) { return map_.sets[XdpSetOf(hash)]; }
+  Tags& TagsOf(uint64_t hash) { return tags_[XdpSetOf(hash)]; }
   bool Finish(const Claim& claim, uint64_t sizes, std::string_view value);
   bool IsCurrent(XdpSet& set, uint32_t way) const;
   static std::optional<uint32_t> ChooseWay(XdpSet& set, uint64_t hash);
@@ -85,6 +93,7 @@ class HotMap {
   XdpMap& map_;
   const uint64_t seed_;
   CountMin misses_;
+  std::array<Tags, XDP_SETS> tags_{};
   std::atomic<uint64_t> fills_{0}, fills_in_vain_{0}, invalidations_{0};
   Mutex mutex_;  // held by BeginFill and FinishFill
 };
