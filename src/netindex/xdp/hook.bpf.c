@@ -4,7 +4,7 @@
 // Answered is what xdp_answer.h understands, in an Ethernet frame without a VLAN, IPv4 without
 // options and not in fragments, to an address and the port that `config` has, whose UDP checksum is
 // right, absent, or left to the device by a sender on this machine.
-// clang-format off: the helpers need the types of the first.
+// clang-format off: the helpers need the types of the first one.
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
