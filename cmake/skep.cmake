@@ -124,14 +124,15 @@ target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
 add_custom_target(skep_tests)
 
 # skep_test(name SOURCES file... [APART file...] DEPS target... [LABELS label...]
-#           [TIMEOUT seconds] [ENVIRONMENT variable=value]): a GoogleTest binary; each of its tests
-# is a ctest test. With a sanitizer, where to start a process takes longer than most tests, the whole
-# binary is one.
+#           [TIMEOUT seconds] [ENVIRONMENT variable=value] [TSAN_FILTER filter]): a GoogleTest
+# binary; each of its tests is a ctest test. With a sanitizer, where to start a process takes longer
+# than most tests, the whole binary is one. TSAN_FILTER: the tests that ThreadSanitizer runs, as
+# GTEST_FILTER has it; it leaves out what has no threads, and sizes and layouts that share them.
 function(skep_test name)
   if(NOT SKEP_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT" "SOURCES;APART;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT;TSAN_FILTER" "SOURCES;APART;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
@@ -154,8 +155,12 @@ function(skep_test name)
   if(ARG_LABELS)
     list(APPEND properties LABELS "${ARG_LABELS}")
   endif()
-  if(ARG_ENVIRONMENT)
-    list(APPEND properties ENVIRONMENT "${ARG_ENVIRONMENT}")
+  set(environment ${ARG_ENVIRONMENT})
+  if(ARG_TSAN_FILTER AND SKEP_SANITIZE MATCHES "thread")
+    list(APPEND environment "GTEST_FILTER=${ARG_TSAN_FILTER}")
+  endif()
+  if(environment)
+    list(APPEND properties ENVIRONMENT "${environment}")
   endif()
   if(SKEP_SANITIZE)
     add_test(NAME ${SKEP_TEST_PREFIX}${name} COMMAND ${name} --gtest_brief=1)

@@ -62,7 +62,9 @@ typedef enum skep_code {
   SKEP_UNAVAILABLE = 6,       // the peer, file or device is gone for now; retry with pauses
   SKEP_ABORTED = 7,           // nothing of this atomic batch was applied; another slot says why
   SKEP_IO = 8,                // the operating system refused; detail: the errno
-  SKEP_CORRUPT = 9            // stored bytes fail their check; detail: the offset
+  SKEP_CORRUPT = 9,           // stored bytes fail their check; detail: the offset
+  SKEP_MOVED = 10             // the keys are another server's by the map of ranges; nothing was
+                              // done; detail: the version of the map by which this server goes
 } skep_code;
 
 // The error of this thread's last call that returned another code than SKEP_OK: a line for a
@@ -97,7 +99,8 @@ const char* const* skep_engine_names(void);
 skep_code skep_open(const char* const* options, skep_store** out);
 // Opens a store that is a server's; `address` is "127.0.0.1:6379", "[::1]:6379" or
 // "unix:/run/skep.sock". The options, written as above, are those of skep/client.h:
-//   password, connections, timeout_ms, remembers_writes, datagrams, wants_versions, syncs_writes
+//   password, connections, timeout_ms, remembers_writes, datagrams, fat_root, wants_versions,
+//   syncs_writes
 // Or "pool://HOST:PORT,HOST:PORT/NAME": a pool of memory, by its name and the servers of ZooKeeper;
 // its options are fabric and timeout_ms.
 //   SKEP_UNAVAILABLE       there is no server, or it does not speak Skep's packed protocol; the

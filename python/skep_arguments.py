@@ -54,8 +54,13 @@ class Corrupt(Error):
     """Stored bytes fail their check; `detail` is the offset."""
 
 
+class Moved(Error):
+    """The keys are another server's by the map of ranges; nothing was done; `detail` is the version
+    of the map by which this server goes."""
+
+
 ERRORS = [None, InvalidArgument, NotSupported, TooLarge, OutOfMemory, SnapshotTooOld, Unavailable,
-           Aborted, IoError, Corrupt]
+           Aborted, IoError, Corrupt, Moved]
 
 
 def error_of(code, text, detail):

@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
   app.add_option("--timeout", options.map.timeout_ms, "milliseconds to wait for ZooKeeper")
       ->check(CLI::Range(1u, 3'600'000u))
       ->capture_default_str();
-  CLI::App* const ctl = app.add_subcommand("ctl", "sets or shows a map")->require_subcommand(1);
+  CLI::App* const ctl =
+      app.add_subcommand("ctl", "sets, shows or changes a map")->require_subcommand(1);
   CLI::App* const set = ctl->add_subcommand(
       "set", "makes a map, before there are data: it moves none, and clients read it once");
   std::vector<std::string> ranges;
@@ -64,6 +65,20 @@ int main(int argc, char** argv) {
       ->required();
   bool replaces = false;
   set->add_flag("--replace", replaces, "although there is one of this name");
+  const char* const key_help =
+      "the first key; the others are those up to the next border; 0x... is in hexadecimal";
+  std::string lower, target;
+  uint32_t wait_ms = 600'000;
+  CLI::App* const move =
+      ctl->add_subcommand("move",
+                          "moves keys to another server, which is told of the map by\n"
+                          "skep-server --ranges; they are read-only meanwhile");
+  move->add_option("LOWER", lower, key_help)->required();
+  move->add_option("TARGET", target, "HOST:PORT, as that server's --ranges has it")->required();
+  move->add_option("--wait", wait_ms, "milliseconds until it is moved")->capture_default_str();
+  CLI::App* const cancel =
+      ctl->add_subcommand("cancel", "ends a move that is still copying; the keys stay");
+  cancel->add_option("LOWER", lower, key_help)->required();
   CLI::App* const show = ctl->add_subcommand("show", "prints a map");
   show->add_flag("--json", options.as_json, "for programs");
 #ifdef SKEP_HAS_XDP
@@ -77,6 +92,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
+  if (move->parsed()) return MoveRange(options, lower, target, wait_ms);
+  if (cancel->parsed()) return CancelMove(options, lower);
 #ifdef SKEP_HAS_XDP
   if (xdp->parsed()) return RunXdpHelper(helper);
 #endif

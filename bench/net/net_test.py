@@ -26,7 +26,7 @@ del sys.argv[1:3]
 from skep_process import PATIENCE_S, REDIS_BINARY, Process, RedisServer, SkepServer, needs  # noqa: E402
 
 MEMCACHED = shutil.which("memcached")
-OPTIONS = ["name", "protocol", "host", "port", "unix", "connections", "depth", "group", "workload",
+OPTIONS = ["name", "protocol", "host", "port", "unix", "fat-root", "connections", "depth", "group", "workload",
            "scan-command", "dist", "records", "key-size", "value-size", "seed", "load", "rate",
            "warm-up", "seconds", "ops", "cpu", "server-pid", "machine", "commit", "date", "command"]
 POSITIVE = ["mops", "ops_done", "measured_seconds", "p50_us", "p99_us", "p999_us", "max_us",
@@ -104,6 +104,16 @@ class NetTest(unittest.TestCase):
             self.assertGreater(result["server_rss_bytes"], 1 << 20)
             self.check(*target, *SMALL, "--workload", "e")
             self.check(*target, *SMALL, "--scan", 3, "--scan-command", "mget")
+
+    def test_fat_root(self):
+        with SkepServer() as server:
+            target = ["--port", server.port, "--protocol", "packed", "--fat-root"]
+            self.check(*target, *SMALL, "--load")
+            result = self.check(*target, *SMALL, "--get-percent", 50, "--group", 16, "--depth", 4)
+            self.assertGreater(result["fat_root_links"], 0)
+            self.assertGreaterEqual(result["fat_root_bytes"], 16 * result["fat_root_links"])
+            self.assertGreater(result["fat_root_hinted"], 0)
+            self.assertLess(result["fat_root_stale"], result["fat_root_hinted"])
 
     def test_datagrams(self):
         with SkepServer("--udp", "yes") as server:

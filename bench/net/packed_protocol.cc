@@ -8,6 +8,7 @@ namespace skep::bench {
 PackedProtocol::PackedProtocol(const NetFormat& format)
     : value_bytes_(format.value_bytes),
       scans_(format.scan_command == ScanCommand::kKrange),
+      fat_root_(format.fat_root),
       greets_(!format.datagrams),
       greeted_(format.datagrams) {}
 
@@ -43,27 +44,81 @@ void PackedProtocol::Encode(const NetAsked& asked, const OpStream& stream, size_
       batch_.Put(key, values.at(i));
     }
   }
-  packed::AppendBatch(out, {.id = ++last_id_}, batch_);
+  if (fat_root_ == nullptr) return packed::AppendBatch(out, {.id = ++last_id_}, batch_);
+  Ask(out);
+  packed::AppendBatch(out, {.id = ++last_id_}, batch_, 0, FillIn());
+}
+
+// Appends a question for a page, if there is one to be asked.
+void PackedProtocol::Ask(std::string& out) {
+  if (!has_top_) return;
+  const auto question = fat_root_->Question();
+  if (!question) return;
+  const size_t begin = packed::BeginMessage(out, {.id = ++last_id_, .kind = packed::Kind::kTop});
+  out.append(*question);
+  packed::EndMessage(out, begin);
+}
+
+// Returns the hints of the batch, and keeps them until its answer comes.
+std::span<const Hint> PackedProtocol::FillIn() {
+  Hinted& hinted = under_way_.emplace_back();
+  fat_root_->FillIn(batch_, &hinted.hints);
+  for (const Request& request : batch_.requests()) hinted.keys.push_back(request.key);
+  return hinted.hints;
+}
+
+// Tells the fat root which hints of the oldest message were stale.
+void PackedProtocol::NoteStale() {
+  const Hinted& hinted = under_way_.front();
+  for (uint32_t slot = 0; slot < hinted.hints.size(); ++slot) {
+    if (client::FatRoot::IsStale(hinted.hints[slot], answered_.outcome(slot).hint)) {
+      fat_root_->NoteStale(hinted.keys[slot]);
+    }
+  }
+}
+
+void PackedProtocol::TakePage(const packed::Header& header, std::string_view payload) {
+  if ((header.flags & packed::kFailed) != 0) return fat_root_->TakeNone(/*is_final=*/true);
+  fat_root_->TakeAnswer(payload);
+}
+
+NetProtocol::Event PackedProtocol::ReadHello(std::string_view input, size_t& consumed) {
+  if (input.size() < sizeof(packed::ServerHello)) return Event::kNeedMore;
+  if (!packed::IsHello(input)) return Event::kCorrupt;
+  const auto hello = packed::Read<packed::ServerHello>(input);
+  if (hello.version != packed::kVersion) return Event::kCorrupt;
+  consumed = sizeof(packed::ServerHello);
+  greeted_ = true;
+  has_top_ = (hello.features & packed::kHasTop) != 0;
+  return Event::kAnswer;
 }
 
 NetProtocol::Event PackedProtocol::Read(std::string_view input, const NetAsked& asked,
                                         size_t& consumed, NetTally& tally) {
   consumed = 0;
   if (!greeted_) {
-    if (input.size() < sizeof(packed::ServerHello)) return Event::kNeedMore;
-    if (!packed::IsHello(input)) return Event::kCorrupt;
-    if (packed::Read<packed::ServerHello>(input).version != packed::kVersion)
-      return Event::kCorrupt;
-    consumed = sizeof(packed::ServerHello);
-    greeted_ = true;
+    if (const Event event = ReadHello(input, consumed); event != Event::kAnswer) return event;
   }
-  const std::string_view message = input.substr(consumed);
-  if (message.size() < sizeof(packed::Header)) return Event::kNeedMore;
-  const auto header = packed::Read<packed::Header>(message);
-  const std::string_view rest = message.substr(sizeof(header));
-  if (rest.size() < header.payload_bytes) return Event::kNeedMore;
-  consumed += sizeof(header) + header.payload_bytes;
-  std::string_view payload = rest.substr(0, header.payload_bytes);
+  packed::Header header;
+  std::string_view payload;
+  do {
+    const std::string_view message = input.substr(consumed);
+    if (message.size() < sizeof(header)) return Event::kNeedMore;
+    header = packed::Read<packed::Header>(message);
+    const std::string_view rest = message.substr(sizeof(header));
+    if (rest.size() < header.payload_bytes) return Event::kNeedMore;
+    consumed += sizeof(header) + header.payload_bytes;
+    payload = rest.substr(0, header.payload_bytes);
+    if (header.kind == packed::Kind::kTop && fat_root_ != nullptr) TakePage(header, payload);
+  } while (header.kind == packed::Kind::kTop && fat_root_ != nullptr);
+  const Event event = ReadBatch(header, payload, asked, tally);
+  if (event == Event::kAnswer && fat_root_ != nullptr) under_way_.pop_front();
+  return event;
+}
+
+// Reads the answer to the oldest message.
+NetProtocol::Event PackedProtocol::ReadBatch(const packed::Header& header, std::string_view payload,
+                                             const NetAsked& asked, NetTally& tally) {
   if ((header.flags & packed::kFailed) != 0) {
     Status status;
     if (!packed::TakeStatus(payload, &status)) return Event::kCorrupt;
@@ -73,6 +128,7 @@ NetProtocol::Event PackedProtocol::Read(std::string_view input, const NetAsked& 
   while (answered_.size() < asked.count) answered_.Get({});
   if (answered_.size() > asked.count) answered_.DropFrom(asked.count);
   if (!packed::ReadReply(header, payload, answered_).ok()) return Event::kCorrupt;
+  if (fat_root_ != nullptr) NoteStale();
   Judge(asked, tally);
   return Event::kAnswer;
 }

@@ -4,12 +4,21 @@
 // A server without a log answers in the order of the requests, unless two of its workers hold each
 // other up. That an answer belongs to the oldest request is checked only by its number of
 // operations.
+//
+// With a fat root, each request has a hint, and a question for a page goes before a message when
+// there is one to be asked; its answer comes before that of the message.
 #pragma once
 
+#include <deque>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "bench/net/protocol.h"
+#include "client/fat_root.h"
 #include "skep/batch.h"
+#include "wire/packed.h"
 
 namespace skep::bench {
 
@@ -29,15 +38,31 @@ class PackedProtocol final : public NetProtocol {
              NetTally& tally) override;
 
  private:
+  // The hints of a message under way, and the keys they are of.
+  struct Hinted {
+    std::vector<Hint> hints;
+    std::vector<std::string_view> keys;
+  };
+
+  Event ReadHello(std::string_view input, size_t& consumed);
+  Event ReadBatch(const packed::Header& header, std::string_view payload, const NetAsked& asked,
+                  NetTally& tally);
+  void Ask(std::string& out);
+  std::span<const Hint> FillIn();
+  void NoteStale();
+  void TakePage(const packed::Header& header, std::string_view payload);
   void Judge(const NetAsked& asked, NetTally& tally) const;
 
   const size_t value_bytes_;
   const bool scans_;
+  client::FatRoot* const fat_root_;
   Batch batch_;     // the batch being encoded
   Batch answered_;  // receives the outcomes that are read; its requests do not matter
   uint32_t last_id_ = 0;
-  bool greets_;   // the hello is still to be sent
-  bool greeted_;  // the server's hello has come
+  bool greets_;                   // the hello is still to be sent
+  bool greeted_;                  // the server's hello has come
+  bool has_top_ = false;          // the server answers questions for pages
+  std::deque<Hinted> under_way_;  // with a fat root; in the order of the messages
 };
 
 }  // namespace skep::bench

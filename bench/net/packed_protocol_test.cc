@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/net/protocol_test_reader.h"
+#include "client/fat_root.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
 
@@ -60,6 +61,55 @@ TEST(PackedProtocol, ReadsAnswers) {
       answers,
       {.hits = 2, .misses = 1, .stored = 2, .errors = 2, .first_error = "the disk is full"}};
   EXPECT_EQ(CheckAllSplits("packed", kTestFormat, what), "");
+}
+
+std::string Page(std::string_view payload) {
+  std::string bytes;
+  const size_t begin = packed::BeginMessage(bytes, {.kind = packed::Kind::kTop});
+  bytes.append(payload);
+  packed::EndMessage(bytes, begin);
+  return bytes;
+}
+
+// Goal: with a fat root a page is asked for before a message and its answer taken before the
+// message's, however they are split; then requests have hints, and stale ones are noted.
+TEST(PackedProtocol, SendsTheHintsOfAFatRoot) {
+  client::FatRoot root;
+  NetFormat format = kTestFormat;
+  format.fat_root = &root;
+  PackedProtocol protocol(format);
+  OpStream stream{KeyFormat::Text(8)};
+  stream.Add(OpKind::kRead, 1);
+  const ValuePool values(3, 1);
+  const auto encoded = [&] {
+    std::string out;
+    protocol.Encode(kGet, stream, 0, values, out);
+    return out;
+  };
+  const auto read = [&](const std::string& bytes) {
+    std::vector<size_t> ends;
+    for (size_t end = 1; end < bytes.size(); ++end) ends.push_back(end);
+    const NetReading reading = ReadInPieces(protocol, {kGet}, bytes, ends);
+    EXPECT_EQ(reading.answers, 1u);
+    EXPECT_EQ(reading.left, 0u);
+  };
+  std::string hello;
+  packed::Append(hello, packed::ServerHello{.features = packed::kHasTop});
+  encoded();
+  read(hello + Answer(1, "\x01"));
+  const std::string asks = encoded();
+  EXPECT_EQ(packed::Read<packed::Header>(asks).kind, packed::Kind::kTop);
+  read(Page("\x01\x00\x05\0\0\0\0\0\x01\0\x00"sv) + Answer(1, "\x01"));
+  EXPECT_EQ(root.Statistics().links, 1u);
+  const std::string hinted = encoded();
+  Batch decoded;
+  ASSERT_TRUE(packed::TakeRequests(std::string_view(hinted).substr(sizeof(packed::Header)), 1,
+                                   kNoLimit, decoded)
+                  .ok());
+  EXPECT_EQ(decoded.requests()[0].hint.bits, uint64_t{1} << 48 | 5);
+  EXPECT_EQ(root.Statistics().stale, 0u);
+  read(Answer(1, "\x81\x20\x06\0\0\0\0\0\x01\0"sv));
+  EXPECT_EQ(root.Statistics().stale, 1u);
 }
 
 // Goal: bytes that cannot answer the request end the reading.

@@ -19,6 +19,10 @@
 #include "bench/op_stream.h"
 #include "bench/record_format.h"
 
+namespace skep::client {
+class FatRoot;
+}
+
 namespace skep::bench {
 
 // Counts of answers, in operations, except `items`.
@@ -58,6 +62,8 @@ struct NetFormat {
   size_t value_bytes;
   ScanCommand scan_command = ScanCommand::kKrange;
   bool datagrams = false;  // requests are datagrams, not a stream
+  // The protocol `packed` sends hints from it, and asks for its pages; null: no hints.
+  client::FatRoot* fat_root = nullptr;
 };
 
 // The protocol of one connection. Thread safety: none; one owner.

@@ -184,7 +184,7 @@ struct Outcome {
   // version for many keys. kRequireUnchanged that fails: the version of the write that changed the
   // key, 0 if it expired.
   Version version = 0;
-  Hint hint = {};  // if kWantHint and the engine gives hints
+  Hint hint = {};  // of an engine that gives hints: if kWantHint, or if the request's was stale
 };
 
 // An effect says what a request has made of a key, or found, where neither the request nor its

@@ -55,6 +55,12 @@ struct ConnectOptions {
   // Batches that are under way at the same time (Store::Begin) are then in no order, not even on
   // one key.
   bool datagrams = false;
+  // The client keeps the links of the leaves of the server's trees, 16 bytes each (about 0.1 bytes
+  // a key), and sends each point and scan of an unordered batch with the hint of its leaf, which
+  // saves the server the way down the tree. For many keys, and 16 operations a batch and more. The
+  // links are learnt and renewed while batches are executed; Statistics() tells of them. Without an
+  // effect on keyspaces of other engines than "btree".
+  bool fat_root = false;
   // Outcome::version is filled in; else it is 0, which saves bytes.
   bool wants_versions = false;
   // Writes return when they survive a power loss of the server, whatever its appendfsync.

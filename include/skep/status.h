@@ -24,6 +24,8 @@ enum class Code : uint8_t {
   kAborted,          // nothing of this atomic batch was applied; another slot says why
   kIo,               // the operating system refused; `detail` is the errno
   kCorrupt,          // stored bytes fail their check; `detail` is the offset
+  kMoved,  // the keys are another server's by the map of ranges; nothing was done; `detail`
+           // is the version of the map by which this server goes
 };
 
 // Two words, trivially copyable, never allocates.

@@ -29,6 +29,8 @@ const char* NameOf(Code code) {
       return "I/O error";
     case Code::kCorrupt:
       return "corrupt";
+    case Code::kMoved:
+      return "moved";
   }
   return "unknown";
 }

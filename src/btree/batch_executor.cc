@@ -220,7 +220,7 @@ void BatchExecutor<Layout>::Read(uint32_t i, Version at) {
 // Finds the leaf of request `i` at a version.
 template <class Layout>
 LeafPlace BatchExecutor<Layout>::LeafOf(uint32_t i, Version at) const {
-  if (const auto place = look_ahead_.CurrentAt(i, at)) return *place;
+  if (const auto place = look_ahead_.CurrentAt(i, request(i), at)) return *place;
   return reader_.Find(request(i).key, at);
 }
 
@@ -240,7 +240,7 @@ Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version a
   const Version seen =
       found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
   if (out_.outcome(i).present) out_.outcome(i).version = seen;
-  if (r.has(Request::kWantHint)) out_.outcome(i).hint.bits = place.link.bits;
+  TellHint(r, place, &out_.outcome(i));
   return seen;
 }
 
@@ -255,6 +255,7 @@ inline Version BatchExecutor<Layout>::GetNewest(uint32_t i) {
   ApplyGet(r, PointState{.value = value}, now_ms_, out_, i);
   const Version seen = place.node->version.load(std::memory_order_relaxed);
   if (out_.outcome(i).present) out_.outcome(i).version = seen;
+  TellHint(r, place, &out_.outcome(i));
   return seen;
 }
 
@@ -262,10 +263,13 @@ template <class Layout>
 void BatchExecutor<Layout>::DoRange(uint32_t i, Version at) {
   const Ranges<Layout> ranges(core_, at, now_ms_);
   switch (request(i).op) {
-    case Op::kScan:
+    case Op::kScan: {
       if (out_.LeavesOutScan(i)) return;
-      return ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(),
-                         look_ahead_.CurrentAt(i, at), out_, i);
+      const auto place = look_ahead_.CurrentAt(i, request(i), at);
+      ranges.Scan(request(i), batch_.scan_bytes_max(), batch_.scan_visits_max(), place, out_, i);
+      if (place) TellHint(request(i), *place, &out_.outcome(i));
+      return;
+    }
     case Op::kCount:
       ranges.Count(request(i), out_, i);
       return out_.CountWork(kVisitBytes * static_cast<size_t>(out_.outcome(i).integer));

@@ -16,6 +16,7 @@
 
 #include "btree/tree_statistics.h"
 #include "engine/engine_info.h"
+#include "engine/leaf_links.h"
 
 namespace skep {
 
@@ -26,7 +27,7 @@ struct SurveyBounds;
 
 // The tree without the layout of its nodes; BtreeEngineOf (btree_engine_of.h) is the tree of one
 // layout.
-class BtreeEngine : public Engine {
+class BtreeEngine : public Engine, public HasLeafLinks {
  public:
   static const EngineInfo kInfo;
 

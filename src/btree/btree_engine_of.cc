@@ -7,6 +7,7 @@
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/reader.h"
+#include "btree/tree_top.h"
 #include "btree/verify.h"
 #include "engine/point.h"
 
@@ -101,6 +102,16 @@ std::unique_ptr<BulkLoad> BtreeEngineOf<Layout>::OpenBulkLoad() {
 template <class Layout>
 const char* BtreeEngineOf<Layout>::Verify() const {
   return btree::VerifyTree<Layout>(core_);
+}
+
+template <class Layout>
+LeafLinks BtreeEngineOf<Layout>::LinksFrom(std::string_view from, uint32_t links_max,
+                                           size_t bytes_max) const {
+  btree::TakenThreadState thread(core_.threads);
+  core_.versions.EnterEpoch(thread);
+  LeafLinks links = btree::LinksOfLeaves<Layout>(core_, from, links_max, bytes_max);
+  core_.versions.LeaveEpoch(thread);
+  return links;
 }
 
 template class BtreeEngineOf<btree::PaperLayout>;

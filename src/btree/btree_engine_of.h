@@ -63,6 +63,7 @@ class BtreeEngineOf final : public BtreeEngine {
   // Null, too, for a tree that has had more than a leaf.
   std::unique_ptr<BulkLoad> OpenBulkLoad() override;
   const char* Verify() const override;
+  LeafLinks LinksFrom(std::string_view from, uint32_t links_max, size_t bytes_max) const override;
   btree::Core& core() const override { return core_; }
 
  private:

@@ -24,6 +24,12 @@ void GetAbsent(Batch& batch, Hint) { batch.Get(changes::Kept(batch, TestKeyBetwe
 void GetHinted(Batch& batch, Hint hint) {
   batch.Add({.op = Op::kGet, .key = changes::Kept(batch, TestKey(kMiddle)), .hint = hint});
 }
+// Of the middle's leaf and, by the same hint, of others, which are gone down to from the root.
+void GetSomeHinted(Batch& batch, Hint hint) {
+  for (const uint32_t key : {kMiddle, 10u, kMiddle, kMiddle + 2, 300u}) {
+    batch.Add({.op = Op::kGet, .key = changes::Kept(batch, TestKey(key)), .hint = hint});
+  }
+}
 void GetSome(Batch& batch, Hint) {
   for (const uint32_t key : {10u, 90u, 101u, 198u, kMiddle, 300u, 360u}) {
     batch.Get(changes::Kept(batch, TestKey(key)));
@@ -40,6 +46,7 @@ constexpr TreeRead kReads[] = {
     {"GetPresent", Batch::Kind::kUnordered, false, GetPresent},
     {"GetAbsent", Batch::Kind::kUnordered, false, GetAbsent},
     {"GetHinted", Batch::Kind::kUnordered, false, GetHinted},
+    {"GetSomeHinted", Batch::Kind::kUnordered, false, GetSomeHinted},
     {"GetSome", Batch::Kind::kUnordered, false, GetSome},
     {"GetSomeAtOnce", Batch::Kind::kAtomic, false, GetSome},
     {"GetSomeOfSnapshot", Batch::Kind::kUnordered, true, GetSome},

@@ -73,6 +73,8 @@ concept HasLeafView =
       // Whether `items` items from the spot on may reach beyond the leaf; if so, fetches its
       // fences.
       { leaf.GoesBeyond(spot, items) } -> std::same_as<bool>;
+      // Fetches what CoversAt() reads for a key whose completed spot this is.
+      leaf.PrefetchCovers(spot);
       // Fetches the lines that a scan reads first when it comes to this leaf from its neighbour.
       leaf.PrefetchFences();
       // Fetches all that a scan reads in this leaf: `items` items from the given sorted item on.
@@ -141,6 +143,9 @@ concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHe
   { L::FencesOf(codec, node) } -> std::same_as<Fences>;
   // Whether the node covers the key: it lies between the fences.
   { L::Covers(codec, node, key) } -> std::same_as<bool>;
+  // The same of a leaf, for a key that may be looked for there: `spot` is what Prefetch() and
+  // PrefetchItems() have said of it. Cheap if the leaf has the key.
+  { L::CoversAt(codec, node, key, spot) } -> std::same_as<bool>;
   // The cheap answer for most reads of the newest state. True: the key has this value and no
   // deadline. False: the caller has to ask Leaf::Find.
   { L::FindPlain(node, used, key, spot, value) } -> std::same_as<bool>;

@@ -9,6 +9,13 @@
 //
 // The nodes above are so few that they stay in the caches.
 //
+// A request with a hint begins at the node that the hint names, which may be a leaf or an inner
+// node: the rows of all hints are fetched together, then the lines of their nodes. A node that the
+// table does not have in the hint's generation, or that has left the tree, is no place to begin:
+// the way then goes down from the root like the others, in the same window.
+//
+//   row of the page table  ->  header and search line  ->  from here on as above, at that level
+//
 // A scan of many items reads more than the cache could keep for a whole window; its items are
 // fetched when the request before it is executed.
 //
@@ -26,11 +33,25 @@
 //   thread counts its entries into epochs for that: an equal epoch number would not be enough,
 //   since between reading the number and announcing it a thread holds nothing back.
 //
+// Hints. Nothing about a hint is believed but that it may name a node (Reader::FromHint has the
+// argument). The window asks detached() before it loads the rows of hints, and looks at the marks
+// after. An inner node must cover the key before it is gone down from. For a leaf that is left to
+// the end, when its lines have come: the leaf has the key among its sorted items, or the key lies
+// between its fences (Layout::CoversAt). So a hint of another leaf is noticed before its place is
+// used, and that request begins again at the root.
+//
+// Samples. One request in kSampleEvery is counted at its leaf (PageTable::CountHit): a window that
+// brings the thread's number of requests to kSampleEvery counts one of its own. So a GET writes no
+// line that others write, but in one case of 64.
+//
 // A read of the newest state needs no such check as long as nothing but such reads was executed
 // since its window was looked at. Its buffer was the newest of a node of the tree when the row was
-// loaded, which is within the batch's time. Rows and, at the end, words are loaded in the order of
-// the requests, and a buffer that was replaced has no write that the next one lacks; so of two
-// reads of one key the later one sees what the first saw, or more.
+// loaded, which is within the batch's time. The rows of leaves (also of those that hints name) and,
+// at the end, words are loaded in the order of the requests, and a buffer that was replaced has no
+// write that the next one lacks; so of two reads of one key the later one sees what the first saw,
+// or more. If the two have come to different nodes, one of these has left the tree, and was marked
+// before a write could go to the other one. A request that has to look again ends this: it sees a
+// later state than the places that were found for the requests behind it.
 #pragma once
 
 #include <algorithm>
@@ -54,10 +75,12 @@ class LookAhead {
   // few enough that the lines fetched for the last one are still in the cache.
   static constexpr uint32_t kWindow = 32;
 
+  static constexpr uint32_t kSampleEvery = 64;
+  static_assert(kSampleEvery > kWindow);
+
   using Requests = std::span<const Request>;
 
-  LookAhead(const Core& core, const ThreadState& thread)
-      : core_(core), thread_(thread), reader_(core) {}
+  LookAhead(Core& core, ThreadState& thread) : core_(core), thread_(thread), reader_(core) {}
 
   // Called for each request in turn, before it is executed. Looks for the leaves of a window of
   // requests whenever one begins, and forgets the places of the window before.
@@ -70,17 +93,17 @@ class LookAhead {
     if (has_scans_) FetchScan(requests, i + 1);
   }
 
-  // The leaf of request `i` for a reader at version `at`, if it was found and the place still
-  // holds. The place has the newest buffer; such a reader sees that if it was made at `at` or
-  // before.
-  std::optional<LeafPlace> CurrentAt(uint32_t i, Version at) const;
+  // The leaf of request `i` for a reader at version `at`, if it was found, in the window or by the
+  // request's hint, and the place still holds. The place has the newest buffer; such a reader sees
+  // that if it was made at `at` or before.
+  std::optional<LeafPlace> CurrentAt(uint32_t i, const Request& request, Version at) const;
   // The newest leaf of request `i`, from the window, from the request's hint or from the root.
   LeafPlace Newest(uint32_t i, const Request& request) {
     if (is_fresh_ && thread_.epoch_entries == epoch_entry_) {
       const Path& path = paths_[i - first_];
       const NodeWord word{path.node == nullptr ? NodeWord::kRetired
                                                : path.node->word.load(std::memory_order_seq_cst)};
-      if (!word.dead()) return PlaceOf(path, word);
+      if (!word.dead() && LeadsTo(path, request.key)) return PlaceOf(path, word);
       is_fresh_ = false;
     }
     return NewestAgain(i, request);
@@ -95,6 +118,9 @@ class LookAhead {
     uint64_t located;          // result of Inner::Locate
     LeafSpot spot;             // where the key is in the leaf
     const NodeHeader* beyond;  // the next leaf, if a scan goes on to it
+    uint8_t level;             // of `node`
+    bool is_surmised;          // a hint named the leaf: whether it has the key is not known yet
+    bool is_stale;             // the hint named no node of the tree
 
     Link link() const { return {link_bits}; }
   };
@@ -104,14 +130,38 @@ class LookAhead {
     uint32_t request;
   };
 
+  // Whether the way down can begin before the request is executed.
+  static bool Looks(const Request& r) {
+    const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
+    return seeks && !r.has(Request::kReverse);
+  }
+  // Whether the path ends at the key's leaf; its word was not dead.
+  bool LeadsTo(const Path& path, std::string_view key) const {
+    return !path.is_surmised || Layout::CoversAt(core_.codec, path.node, key, path.spot);
+  }
   // Whether the place of request `i` still holds; if so, `word` gets the leaf's word.
   bool Holds(uint32_t i, NodeWord* word) const;
   static LeafPlace PlaceOf(const Path& path, NodeWord word) {
-    return {.link = path.link(), .node = path.node, .word = word, .spot = path.spot};
+    return {.link = path.link(),
+            .node = path.node,
+            .word = word,
+            .spot = path.spot,
+            .is_stale_hint = path.is_stale};
   }
-  LeafPlace NewestAgain(uint32_t i, const Request& request) const;
+  LeafPlace NewestAgain(uint32_t i, const Request& request);
+  LeafPlace FindNewest(uint32_t i, const Request& request) const;
+  bool IsTimeToSample(uint32_t requests);
   void Look(Requests requests, uint32_t first);
-  void Descend(Requests requests, uint32_t root_level);
+  // Calls visit(path, request) for each request of the window that has a path.
+  template <typename Visit>
+  void ForEachPath(Requests requests, Visit visit) {
+    for (uint32_t i = first_; i < end_; ++i) {
+      if (paths_[i - first_].node != nullptr) visit(paths_[i - first_], requests[i]);
+    }
+  }
+  void FollowHints(Requests requests, NodeHeader* root);
+  void DescendInner(Requests requests);
+  void Descend(Requests requests);
   void FetchBeyond(Requests requests, std::span<const Step> steps);
   void FetchScan(Requests requests, uint32_t i) const;
   void FetchItemsBeyond(const Path& path, uint32_t items) const;
@@ -127,8 +177,8 @@ class LookAhead {
     return {core_.codec, node, word.used()};
   }
 
-  const Core& core_;
-  const ThreadState& thread_;
+  Core& core_;
+  ThreadState& thread_;
   const Reader<Layout> reader_;
   uint64_t epoch_entry_ = 0;  // ThreadState::epoch_entries when the window was looked at
   uint32_t first_ = 0;
@@ -136,6 +186,7 @@ class LookAhead {
   // True: since the window was looked at, nothing was done but reads at its places.
   bool is_fresh_ = false;
   bool has_scans_ = false;  // the window has scans whose items are fetched one by one
+  bool samples_ = false;    // a request without a window is to be counted
   std::array<Path, kWindow> paths_;
 };
 
@@ -145,61 +196,127 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(requests.size()));
   has_scans_ = false;
+  const bool samples = IsTimeToSample(end_ - first_);
   // A window of one request gains nothing from looking ahead: there is no other miss to overlap
   // with.
   is_fresh_ = end_ - first_ >= 2;
   if (!is_fresh_) {
+    samples_ = samples;
     end_ = first_;
     return;
   }
+  // Asked before the rows of hints are loaded.
+  const bool takes_hints = !core_.reclaimer.detached();
   NodeHeader* const root = core_.Head(core_.root);
+  bool has_hints = false;
   for (uint32_t i = first_; i < end_; ++i) {
     const Request& r = requests[i];
-    const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
-    const bool looks = seeks && r.hint.bits == 0 && !r.has(Request::kReverse);
+    has_hints |= r.hint.bits != 0;
     has_scans_ |= r.op == Op::kScan && ItemsOf(r) > kShortScan;
     Path& path = paths_[i - first_];
-    path.node = looks ? root : nullptr;
+    path.node = Looks(r) ? root : nullptr;
     path.link_bits = core_.root.bits;
     path.spot.known = false;
     path.beyond = nullptr;
+    path.level = root->level;
+    path.is_surmised = false;
+    path.is_stale = false;
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
-  Descend(requests, root->level);
+  if (has_hints && takes_hints) FollowHints(requests, root);
+  Descend(requests);
   core_.Sync(SyncPoint::kReaderInLeaf);
+  // The thread's requests since the last sample choose one as well as chance.
+  const Path& sampled = paths_[thread_.unsampled % (end_ - first_)];
+  if (samples && sampled.node != nullptr) core_.table.CountHit(sampled.link().lid());
 }
 
 template <class Layout>
-void LookAhead<Layout>::Descend(Requests requests, uint32_t root_level) {
-  const Request* const window = requests.data() + first_;
+bool LookAhead<Layout>::IsTimeToSample(uint32_t requests) {
+  thread_.unsampled += requests;
+  if (thread_.unsampled < kSampleEvery) return false;
+  thread_.unsampled -= kSampleEvery;
+  return true;
+}
+
+// Moves the paths of requests with hints from the root to the nodes that the hints name.
+template <class Layout>
+void LookAhead<Layout>::FollowHints(Requests requests, NodeHeader* root) {
   const auto for_each = [&](auto visit) {
-    const uint32_t count = end_ - first_;
-    for (uint32_t i = 0; i < count; ++i) {
-      if (paths_[i].node != nullptr) visit(paths_[i], window[i]);
-    }
+    ForEachPath(requests, [&](Path& path, const Request& r) {
+      const Link hint{r.hint.bits};
+      if (hint && hint != core_.root && !path.is_stale) visit(path, r, hint);
+    });
   };
-  for (uint32_t level = root_level; level > 1; --level) {
-    for_each([&](Path& path, const Request& r) {
+  ForEachPath(requests, [&](Path& path, const Request& r) {
+    const Link hint{r.hint.bits};
+    if (!hint) return;
+    // The root keeps its LID when it grows, and the path is there already.
+    path.is_stale = hint.lid() >= core_.table.end() || (hint == core_.root && root->level > 0);
+    if (!path.is_stale) core_.table.Prefetch(hint.lid());
+  });
+  for_each([&](Path& path, const Request& r, Link hint) {
+    const ArenaAddress at = core_.table.Find(hint);
+    path.is_stale = !at;
+    if (!at) return;
+    path.node = core_.Node(at);
+    FetchLine(path.node);
+    Layout::PrefetchLeaf(core_.codec, path.node, r.op == Op::kGet);
+  });
+  core_.Sync(SyncPoint::kReaderAtHint);
+  for_each([&](Path& path, const Request& r, Link hint) {
+    const NodeWord word{path.node->word.load(std::memory_order_seq_cst)};
+    const uint8_t level = path.node->level;
+    path.is_stale = word.retired() || (level > 0 && !Layout::Covers(core_.codec, path.node, r.key));
+    if (path.is_stale) {
+      path.node = root;
+      return;
+    }
+    path.link_bits = hint.bits;
+    path.level = level;
+    path.is_surmised = level == 0;
+  });
+}
+
+// Goes down to the leaves; a path that begins at a lower level waits for the others to come there.
+template <class Layout>
+void LookAhead<Layout>::DescendInner(Requests requests) {
+  uint32_t top = 0;
+  ForEachPath(requests,
+              [&](Path& path, const Request&) { top = std::max<uint32_t>(top, path.level); });
+  for (uint32_t level = top; level > 1; --level) {
+    ForEachPath(requests, [&](Path& path, const Request& r) {
+      if (path.level != level) return;
       path.node = core_.Head(typename Layout::Inner(core_.codec, path.node).ChildOf(r.key));
       Layout::PrefetchHead(core_.codec, path.node);
+      --path.level;
     });
     core_.Sync(SyncPoint::kReaderAtChild);
   }
-  if (root_level > 0) {
-    for_each([&](Path& path, const Request& r) {
-      path.located = typename Layout::Inner(core_.codec, path.node).Locate(r.key);
-    });
-    for_each([&](Path& path, const Request&) {
-      const Link link = typename Layout::Inner(core_.codec, path.node).Located(path.located);
-      path.link_bits = link.bits;
-      core_.table.Prefetch(link.lid());
-    });
-    core_.Sync(SyncPoint::kReaderAtChild);
-    for_each([&](Path& path, const Request& r) {
-      path.node = core_.Head(path.link());
-      Layout::PrefetchLeaf(core_.codec, path.node, r.op == Op::kGet);
-    });
-  }
+  if (top == 0) return;
+  ForEachPath(requests, [&](Path& path, const Request& r) {
+    if (path.level == 0) return;
+    path.located = typename Layout::Inner(core_.codec, path.node).Locate(r.key);
+  });
+  ForEachPath(requests, [&](Path& path, const Request&) {
+    if (path.level == 0) return;
+    const Link link = typename Layout::Inner(core_.codec, path.node).Located(path.located);
+    path.link_bits = link.bits;
+    core_.table.Prefetch(link.lid());
+  });
+  core_.Sync(SyncPoint::kReaderAtChild);
+}
+
+template <class Layout>
+void LookAhead<Layout>::Descend(Requests requests) {
+  DescendInner(requests);
+  const auto for_each = [&](auto visit) { ForEachPath(requests, visit); };
+  for_each([&](Path& path, const Request& r) {
+    // A root that was a leaf may have grown: its LID then leads to an inner node.
+    if (path.link() == core_.root) return;
+    path.node = core_.Head(path.link());
+    Layout::PrefetchLeaf(core_.codec, path.node, r.op == Op::kGet);
+  });
   for_each([&](Path& path, const Request& r) {
     SKEP_DCHECK(path.node->is_leaf());
     const NodeWord word{path.node->word.load(std::memory_order_seq_cst)};
@@ -214,6 +331,7 @@ void LookAhead<Layout>::Descend(Requests requests, uint32_t root_level) {
     const typename Layout::Leaf leaf(core_.codec, path.node, path.spot.used);
     const uint32_t items = ItemsOf(r);
     leaf.PrefetchItems(items, &path.spot);
+    if (path.is_surmised) leaf.PrefetchCovers(path.spot);
     if (r.op == Op::kGet) return;
     if (IsWrite(r.op)) leaf.PrefetchWrite();
     if (r.op != Op::kScan || !leaf.GoesBeyond(path.spot, items)) return;
@@ -281,18 +399,36 @@ bool LookAhead<Layout>::Holds(uint32_t i, NodeWord* word) const {
 }
 
 template <class Layout>
-std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, Version at) const {
-  NodeWord word;
-  if (!Holds(i, &word)) return std::nullopt;
-  if (paths_[i - first_].node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
-  return PlaceOf(paths_[i - first_], word);
+std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, const Request& request,
+                                                      Version at) const {
+  std::optional<LeafPlace> place;
+  if (NodeWord word; Holds(i, &word)) {
+    if (LeadsTo(paths_[i - first_], request.key)) place = PlaceOf(paths_[i - first_], word);
+  } else if (Looks(request)) {
+    place = reader_.FromHint(Link{request.hint.bits}, request.key);
+  }
+  if (!place || place->node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
+  return place;
 }
 
 template <class Layout>
-LeafPlace LookAhead<Layout>::NewestAgain(uint32_t i, const Request& request) const {
-  if (NodeWord word; Holds(i, &word)) return PlaceOf(paths_[i - first_], word);
-  if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) return *place;
-  return reader_.Find(request.key, Reader<Layout>::kNewest);
+LeafPlace LookAhead<Layout>::NewestAgain(uint32_t i, const Request& request) {
+  const LeafPlace place = FindNewest(i, request);
+  if (samples_) core_.table.CountHit(place.link.lid());
+  samples_ = false;
+  return place;
+}
+
+template <class Layout>
+LeafPlace LookAhead<Layout>::FindNewest(uint32_t i, const Request& request) const {
+  if (NodeWord word; Holds(i, &word)) {
+    if (LeadsTo(paths_[i - first_], request.key)) return PlaceOf(paths_[i - first_], word);
+  } else if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) {
+    return *place;
+  }
+  LeafPlace place = reader_.Find(request.key, Reader<Layout>::kNewest);
+  place.is_stale_hint = request.hint.bits != 0;
+  return place;
 }
 
 }  // namespace skep::btree

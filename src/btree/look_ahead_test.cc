@@ -105,15 +105,83 @@ TEST_P(Places, AreForgottenWithTheEpoch) {
     const LeafPlace found = look_ahead.Newest(0, request);
     EXPECT_EQ(found.node, Reader<Layout>(core).Find(request.key, UINT64_MAX).node);
     EXPECT_EQ(found.spot.known, (std::is_same_v<Layout, HeadLayout>));
-    EXPECT_TRUE(look_ahead.CurrentAt(0, UINT64_MAX));
-    EXPECT_TRUE(look_ahead.CurrentAt(1, UINT64_MAX));
+    EXPECT_TRUE(look_ahead.CurrentAt(0, batch.requests()[0], UINT64_MAX));
+    EXPECT_TRUE(look_ahead.CurrentAt(1, batch.requests()[1], UINT64_MAX));
     const uint64_t epoch = thread.epoch.load();
     core.versions.LeaveEpoch(thread);
     core.versions.EnterEpoch(thread);
     EXPECT_EQ(thread.epoch.load(), epoch);
-    EXPECT_FALSE(look_ahead.CurrentAt(0, UINT64_MAX));
-    EXPECT_FALSE(look_ahead.CurrentAt(1, UINT64_MAX));
+    EXPECT_FALSE(look_ahead.CurrentAt(0, batch.requests()[0], UINT64_MAX));
+    EXPECT_FALSE(look_ahead.CurrentAt(1, batch.requests()[1], UINT64_MAX));
     EXPECT_FALSE(look_ahead.Newest(0, request).spot.known);
+  });
+  core.versions.LeaveEpoch(thread);
+  core.threads.Give(thread);
+}
+
+// The link of the key's node at that level, or of its leaf's parent.
+Link LinkAt(TestTree& tree, std::string_view key, uint32_t level) {
+  const Core& core = tree.core();
+  Link link = core.root;
+  VisitLayoutOfTest([&]<class Layout>() {
+    for (const NodeHeader* node = core.Head(link); node->level > level; node = core.Head(link)) {
+      link = typename Layout::Inner(core.codec, node).ChildOf(key);
+    }
+  });
+  return link;
+}
+
+// Goal: requests with hints are looked for in the window, too: from the leaf or the inner node that
+// the hint names; from the root if it names none, and again if it names another leaf.
+TEST_P(Places, AreFoundByHintsInTheWindow) {
+  TestTree tree;
+  for (uint32_t i = 0; i < 2000; ++i) tree.Put(TestKey(i), TestValue("v"));
+  tree.MaintainAll();
+  Core& core = tree.core();
+  const std::string absent = TestKeyBetween(1000, 1);
+  const std::string present = TestKey(1001);
+  const std::string far = TestKey(7);
+  ASSERT_GT(core.Head(core.root)->level, 1);
+  struct Case {
+    std::string_view key;
+    uint64_t hint;
+    bool is_stale;
+  };
+  const Case cases[] = {
+      {present, LinkAt(tree, present, 0).bits, false},
+      {absent, LinkAt(tree, absent, 0).bits, false},
+      {present, LinkAt(tree, present, 1).bits, false},
+      {present, core.root.bits, true},
+      {present, LinkAt(tree, far, 0).bits, true},
+      {absent, LinkAt(tree, far, 0).bits, true},
+      {present, LinkAt(tree, far, 1).bits, true},
+      {present, UINT64_MAX, true},
+      {present, Link::Of(core.table.end(), 1).bits, true},
+      {present, 0, false},
+  };
+  ThreadState& thread = core.threads.Take();
+  core.versions.EnterEpoch(thread);
+  VisitLayoutOfTest([&]<class Layout>() {
+    for (const Case& c : cases) {
+      SCOPED_TRACE(&c - cases);
+      LookAhead<Layout> look_ahead(core, thread);
+      Batch batch;
+      for (int i = 0; i < 2; ++i) batch.Add({.op = Op::kGet, .key = c.key, .hint = {c.hint}});
+      look_ahead.Prepare(batch.requests(), 0);
+      const Request& request = batch.requests()[0];
+      const LeafPlace right = Reader<Layout>(core).Find(request.key, UINT64_MAX);
+      // A hint of another leaf is noticed at the end only.
+      const bool is_found = !c.is_stale || c.hint != LinkAt(tree, far, 0).bits;
+      const auto at_version = look_ahead.CurrentAt(1, request, UINT64_MAX);
+      EXPECT_EQ(at_version.has_value(), is_found);
+      if (at_version) {
+        EXPECT_EQ(at_version->node, right.node);
+      }
+      const LeafPlace place = look_ahead.Newest(0, request);
+      EXPECT_EQ(place.node, right.node);
+      EXPECT_EQ(place.is_stale_hint, c.is_stale);
+      EXPECT_EQ(place.spot.known, is_found && (std::is_same_v<Layout, HeadLayout>));
+    }
   });
   core.versions.LeaveEpoch(thread);
   core.threads.Give(thread);

@@ -43,11 +43,14 @@ PageTable::~PageTable() { budget_.Release(held_bytes_); }
 
 bool PageTable::Reserve() {
   auto rows = ReservePlain(lids_max_ * sizeof(*rows_));
+  auto hits = ReservePlain(lids_max_ * sizeof(*hits_));
   auto free = ReservePlain(lids_max_ * sizeof(*free_));
-  if (!rows || !free) return false;
+  if (!rows || !hits || !free) return false;
   rows_ = reinterpret_cast<std::atomic<uint64_t>*>(rows->begin());
   free_ = reinterpret_cast<uint32_t*>(free->begin());
+  hits_ = reinterpret_cast<std::atomic<uint32_t>*>(hits->begin());
   row_memory_ = std::move(rows);
+  hit_memory_ = std::move(hits);
   free_memory_ = std::move(free);
   return true;
 }
@@ -56,6 +59,7 @@ Link PageTable::Allocate() {
   const MutexLock lock(mutex_);
   if (free_count_ > 0) {
     const Lid lid = free_[--free_count_];
+    hits_[lid].store(0, std::memory_order_relaxed);
     return Link::Of(lid, Load(lid).generation());
   }
   const Lid lid = end_.load(std::memory_order_relaxed);
@@ -87,10 +91,11 @@ void PageTable::Map(Link link, ArenaAddress buffer) {
   rows_[link.lid()].store(Row(link.generation(), buffer), std::memory_order_seq_cst);
 }
 
-// Charges the budget for the pages that the rows up to the end and the stack up to its highest have
-// touched.
+// Charges the budget for the pages that the rows and counts up to the end and the stack up to its
+// highest may have touched.
 void PageTable::Charge() {
-  const uint64_t touched = WholePages(end_.load(std::memory_order_relaxed) * sizeof(*rows_)) +
+  const uint64_t end = end_.load(std::memory_order_relaxed);
+  const uint64_t touched = WholePages(end * sizeof(*rows_)) + WholePages(end * sizeof(*hits_)) +
                            WholePages(free_count_max_ * sizeof(*free_));
   if (touched == held_bytes_) return;
   budget_.Charge(touched - held_bytes_);

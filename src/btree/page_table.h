@@ -19,6 +19,9 @@
 // row of a free LID holds the generation of its next link and no buffer. Rows are never given back
 // to the system, since they remember the generations.
 //
+// Beside each row is a count of sampled operations on the node (CountHit), from which a client or a
+// switch can choose which nodes to keep. It begins at 0 with each node.
+//
 // The free LIDs are a stack of 4 bytes each in memory of its own, so that pushing one never copies
 // the others.
 #pragma once
@@ -63,6 +66,9 @@ class PageTable {
   // Thread-safe. Sequentially consistent (E1 of versions.h): the caller sees the buffer as it was
   // when it was mapped. Requires lid < end().
   Entry Load(Lid lid) const { return {rows_[lid].load(std::memory_order_seq_cst)}; }
+  // Counts a sampled operation on the node. Requires lid < end(). Thread-safe.
+  void CountHit(Lid lid) { hits_[lid].fetch_add(1, std::memory_order_relaxed); }
+  uint32_t Hits(Lid lid) const { return hits_[lid].load(std::memory_order_relaxed); }
   // Fetches the cache line of the row.
   void Prefetch(Lid lid) const { FetchLine(&rows_[lid]); }
   // The buffer of the link; no address if the link is of another generation.
@@ -88,8 +94,10 @@ class PageTable {
   MemoryBudget& budget_;
   uint64_t lids_max_;
   std::unique_ptr<PageRegion> row_memory_;
+  std::unique_ptr<PageRegion> hit_memory_;
   std::unique_ptr<PageRegion> free_memory_;
   std::atomic<uint64_t>* rows_ = nullptr;  // null: the system has no address space left
+  std::atomic<uint32_t>* hits_ = nullptr;  // for each row
   std::atomic<Lid> end_{1};                // written under the mutex; LID 0 is no LID
 
   mutable Mutex mutex_;

@@ -5,6 +5,15 @@
 #include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
+namespace {
+
+// Chooses the child that has the key.
+template <class Layout>
+auto To(std::string_view key) {
+  return [key](const typename Layout::Inner& inner) { return inner.ChildOf(key); };
+}
+
+}  // namespace
 
 template <class Layout>
 NodeHeader* Reader<Layout>::Visible(NodeHeader* newest, Version at) const {
@@ -22,8 +31,14 @@ template <class Layout>
 template <typename Choose>
 LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
   core_.Sync(SyncPoint::kReaderAtRoot);
-  Link link = core_.root;
-  // Counts down from the root's level: the field `level` is not in the line that a search reads.
+  return DescendFrom(core_.root, at, choose);
+}
+
+template <class Layout>
+template <typename Choose>
+LeafPlace Reader<Layout>::DescendFrom(Link link, Version at, Choose choose) const {
+  // Counts down from the first node's level: the field `level` is not in the line that a search
+  // reads.
   for (int level = -1;; --level) {
     NodeHeader* const newest = core_.Head(link);
     Layout::PrefetchHead(core_.codec, newest);
@@ -45,7 +60,7 @@ LeafPlace Reader<Layout>::Descend(Version at, Choose choose) const {
 
 template <class Layout>
 LeafPlace Reader<Layout>::Find(std::string_view key, Version at) const {
-  return Descend(at, [key](const typename Layout::Inner& inner) { return inner.ChildOf(key); });
+  return Descend(at, To<Layout>(key));
 }
 
 template <class Layout>
@@ -67,10 +82,11 @@ std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view ke
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const node = core_.Node(at);
   const NodeWord word{node->word.load(std::memory_order_seq_cst)};
-  if (word.retired() || !node->is_leaf() || !Layout::Covers(core_.codec, node, key)) {
-    return std::nullopt;
-  }
-  return LeafPlace{.link = hint, .node = node, .word = word};
+  if (word.retired() || !Layout::Covers(core_.codec, node, key)) return std::nullopt;
+  if (node->is_leaf()) return LeafPlace{.link = hint, .node = node, .word = word};
+  // A hint of the root saves nothing, and is most likely from when the root was a leaf.
+  if (hint == core_.root) return std::nullopt;
+  return DescendFrom(hint, kNewest, To<Layout>(key));
 }
 
 template <class Layout>

@@ -12,6 +12,21 @@
 // tree then. If that node has left the tree since, it holds the state at the moment it left, which
 // lies after the reader began. So a point read is right without looking back.
 //
+// From a hint. A hint is a link that somebody kept or made up; the reader takes nothing for granted
+// but the numbers in it. It asks detached(), then loads the row of the LID, then the node's word.
+//   - The row has the hint's generation, so the node in it covers the one key range that this LID
+//     has in this generation; the fences in the node say which.
+//   - The node is not marked retired, and no subtree was detached before: so when the row was
+//     loaded the node was in the tree, or was about to be (a node that is mapped before its parent
+//     leads to it has what the nodes that it replaces have, and is locked). A node is marked before
+//     a write goes to another one in its stead, so the buffer was the newest of its key range then,
+//     after the reader began.
+//   - The key lies between the fences. Then a leaf is the key's leaf, and an inner node is gone
+//     down from as from the root: its links led to nodes of the tree when the row was loaded.
+// In all other cases, and if the hint names the root, the reader goes down from the root. An old
+// hint matches again once 65535 nodes have had its LID; then the fences are those of the node that
+// has the LID now, and the reader still is where the key belongs.
+//
 // Reading at version rv. Every node that was in the tree at rv still has its LID and the buffer of
 // rv, as long as the reader announces it (protocol S) or a snapshot pins it. From the root down,
 // each node is seen as of rv, so the links are those of rv.
@@ -28,6 +43,7 @@
 
 #include "btree/core.h"
 #include "btree/node_items.h"
+#include "skep/batch.h"
 #include "skep/scratch.h"
 
 namespace skep::btree {
@@ -38,7 +54,13 @@ struct LeafPlace {
   NodeHeader* node = nullptr;  // the buffer that shows the reader's version
   NodeWord word = {};          // of `node`, read with acquire
   LeafSpot spot = {};          // where the key is
+  bool is_stale_hint = false;  // the request's hint has not led here
 };
+
+// Sets the hint of an outcome, if it was asked for or the request's own was stale.
+inline void TellHint(const Request& request, const LeafPlace& place, Outcome* outcome) {
+  if (request.has(Request::kWantHint) || place.is_stale_hint) outcome->hint.bits = place.link.bits;
+}
 
 // Thread safety: stateless; the caller is inside an epoch, and has announced what it reads.
 template <class Layout>
@@ -54,7 +76,7 @@ class Reader {
   // Finds the leaf of the keys just below `key`, which is not empty.
   LeafPlace FindBelow(std::string_view key, Version at) const;
   LeafPlace FindLast(Version at) const;
-  // The newest state of the leaf that a hint names, if the key belongs there.
+  // The newest state of the key's leaf, if a hint names it or a node above it.
   std::optional<LeafPlace> FromHint(Link hint, std::string_view key) const;
   // The leaf that `link` leads to at the version, if `fence` is its lower fence (or, with
   // `is_upper`, its upper one).
@@ -65,9 +87,12 @@ class Reader {
   NodeHeader* Visible(NodeHeader* newest, Version at) const;
 
  private:
-  // `choose(inner)` names the child to go down to.
+  // Goes down from the root, or from the node that `link` names. `choose(inner)` names the child to
+  // go down to.
   template <typename Choose>
   LeafPlace Descend(Version at, Choose choose) const;
+  template <typename Choose>
+  LeafPlace DescendFrom(Link link, Version at, Choose choose) const;
 
   const Core& core_;
 };

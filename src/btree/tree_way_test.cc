@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/poison.h"
+#include "btree/heads/head_layout_search.h"
 #include "btree/testing/tree_test_stage.h"
 #include "btree/testing/tree_test_tree.h"
 
@@ -72,11 +73,43 @@ TEST_P(TreeWay, HintsLeadStraightToTheLeaf) {
   with_hint.Add({.op = Op::kGet, .key = key, .hint = hint});
   EXPECT_EQ(Reached(with_hint, {kRoot, kHint}), (Counts{0, 1}));
   EXPECT_TRUE(with_hint.outcome(0).present);
+  EXPECT_EQ(with_hint.outcome(0).hint.bits, 0u);
   const std::string far = KeyOf(0);
   Batch to_another_leaf;
   to_another_leaf.Add({.op = Op::kGet, .key = far, .hint = hint});
   EXPECT_EQ(Reached(to_another_leaf, {kRoot, kHint}), (Counts{1, 1}));
   EXPECT_TRUE(to_another_leaf.outcome(0).present);
+  // The answer to a stale hint has the right one, unasked.
+  const Hint right = tree_.Do({.op = Op::kGet, .flags = Request::kWantHint, .key = far}).hint;
+  EXPECT_EQ(to_another_leaf.outcome(0).hint.bits, right.bits);
+  EXPECT_NE(right.bits, hint.bits);
+}
+
+// Goal: a hint of an inner node saves the way down to that node.
+TEST_P(TreeWay, HintsOfInnerNodesLeadDown) {
+  const std::string key = KeyOf(200);
+  const Core& core = tree_.core();
+  // Long keys, of which an inner node has few.
+  std::string far;
+  for (uint32_t i = 0; core.Head(core.root)->level < 2; ++i) {
+    far = std::string(200, 'k') + KeyOf(i);
+    tree_.Put(far, "v");
+  }
+  const Link child = VisitLayoutOfTest([&]<class Layout>() {
+    return typename Layout::Inner(core.codec, core.Head(core.root)).ChildOf(key);
+  });
+  const uint64_t levels = core.Head(child)->level;
+  ASSERT_GT(levels, 0u);
+  for (const Op op : {Op::kGet, Op::kPut}) {
+    Batch batch;
+    batch.Add({.op = op, .key = key, .value = "v", .hint = {child.bits}});
+    EXPECT_EQ(Reached(batch, {kRoot, kHint, SyncPoint::kReaderAtChild}), (Counts{0, 1, levels}));
+    EXPECT_TRUE(batch.outcome(0).present);
+  }
+  Batch to_another_node;
+  to_another_node.Add({.op = Op::kGet, .key = far, .hint = {child.bits}});
+  EXPECT_EQ(Reached(to_another_node, {kRoot, kHint}), (Counts{1, 1}));
+  EXPECT_TRUE(to_another_node.outcome(0).present);
 }
 
 // Goal: a scan at a snapshot comes by sibling links to a leaf that was split since, through its

@@ -122,6 +122,7 @@ struct alignas(128) ThreadState {
   const std::unique_ptr<Workspace> workspace;
   uint64_t phase = 0;          // of protocol P, at the beginning of the operation
   uint32_t steps = 0;          // counts the calls of RaiseInTime
+  uint32_t unsampled = 0;      // requests since the last one that look_ahead.h has sampled
   uint64_t epoch_entries = 0;  // how often the thread has entered an epoch
 
   void AddItems(int64_t n, int64_t with_deadline) {

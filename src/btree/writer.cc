@@ -48,7 +48,7 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
     const PointEffect effect = ApplyPoint(request, state, *now_ms, traits, out, index);
     Outcome& outcome = out.outcome(index);
-    if (request.has(Request::kWantHint)) outcome.hint.bits = place.link.bits;
+    TellHint(request, place, &outcome);
     if (effect.action == PointEffect::Action::kKeep) {
       return found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
     }

@@ -259,6 +259,11 @@ void Connection::Abandon(Message& message) {
   Flush();
 }
 
+bool Connection::HasEnded(const Message& message) const {
+  const MutexLock lock(mutex_);
+  return message.done;
+}
+
 Status Connection::Await(Message& message) {
   const MutexLock lock(mutex_);
   WaitFor(message, [&] { return message.done; });

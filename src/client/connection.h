@@ -142,6 +142,8 @@ class Connection {
   //   kOutOfMemory     the process has no memory for the reply; of messages that only read
   //   any other        the server's, of the message
   Status Await(Message& message);
+  // Whether Await would return at once. Reads nothing, so the reply must be read by another caller.
+  bool HasEnded(const Message& message) const;
   // Gives the message up: nobody waits for its reply any more.
   void Abandon(Message& message);
 

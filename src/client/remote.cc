@@ -42,9 +42,7 @@ size_t Remote::IndexForThread() const {
   return number % connections_.size();
 }
 
-namespace {
-
-void Fill(Message& message, packed::Kind kind, uint32_t keyspace, std::string_view payload) {
+void FillMessage(Message& message, packed::Kind kind, uint32_t keyspace, std::string_view payload) {
   const size_t begin = packed::BeginMessage(
       message.bytes, {.kind = kind, .keyspace = static_cast<uint16_t>(keyspace)});
   message.bytes.append(payload);
@@ -52,12 +50,10 @@ void Fill(Message& message, packed::Kind kind, uint32_t keyspace, std::string_vi
   message.may_repeat = true;
 }
 
-}  // namespace
-
 Result<std::string> Remote::Ask(packed::Kind kind, uint32_t keyspace, std::string_view payload,
                                 size_t connection, uint32_t* answered_on) {
   Message message;
-  Fill(message, kind, keyspace, payload);
+  FillMessage(message, kind, keyspace, payload);
   connections_[connection]->Begin(message);
   if (Status s = connections_[connection]->Await(message); !s.ok()) return Fail(s);
   if (answered_on != nullptr) *answered_on = message.generation;
@@ -69,7 +65,7 @@ void Remote::Tell(packed::Kind kind, uint32_t keyspace, uint64_t number, size_t 
     std::string payload;
     AppendVarint(payload, number);
     Message message;
-    Fill(message, kind, keyspace, payload);
+    FillMessage(message, kind, keyspace, payload);
     connections_[connection]->Begin(message);
     connections_[connection]->Abandon(message);
   } catch (const std::bad_alloc&) {

@@ -13,6 +13,9 @@
 
 namespace skep::client {
 
+// Makes a message that is no batch, and may be sent again.
+void FillMessage(Message& message, packed::Kind kind, uint32_t keyspace, std::string_view payload);
+
 // Thread-safe.
 class Remote {
  public:

@@ -50,6 +50,13 @@ bool Advances(const Request& request, const Outcome& outcome) {
 
 }  // namespace
 
+RemoteEngine::RemoteEngine(Remote& remote, uint32_t keyspace)
+    : remote_(remote),
+      keyspace_(keyspace),
+      fat_root_(remote.options().fat_root ? std::make_unique<FatRoot>() : nullptr),
+      refresh_(fat_root_ != nullptr ? std::make_unique<FatRootRefresh>(remote, keyspace, *fat_root_)
+                                    : nullptr) {}
+
 // ---- Batches ----
 
 // A batch that was sent.
@@ -67,23 +74,26 @@ class RemoteEngine::SentBatch final : public BatchUnderWay {
  private:
   Status WriteMessage(size_t* connection);
   bool TakeReply();
+  void UseReply();
 
   RemoteEngine& engine_;
   Remote& remote_;
   Batch& batch_;
   Message message_;
+  std::vector<Hint> hints_;           // of the fat root; empty: the requests' own were sent
+  size_t index_ = 0;                  // of the connection
   Connection* connection_ = nullptr;  // null: refused at once, or empty, or the reply is there
 };
 
 RemoteEngine::SentBatch::SentBatch(RemoteEngine& engine, Batch& batch)
     : engine_(engine), remote_(engine.remote_), batch_(batch) {
-  size_t index = remote_.IndexForThread();
-  const Status refusal = WriteMessage(&index);
+  index_ = remote_.IndexForThread();
+  const Status refusal = WriteMessage(&index_);
   // Makes room for the outcomes before anything is sent.
   BatchWriter writer(batch_);
   if (!refusal.ok()) writer.RefuseAll(refusal);
   if (!refusal.ok() || batch_.empty()) return;
-  connection_ = &remote_.connection(index);
+  connection_ = &remote_.connection(index_);
   connection_->Begin(message_);
 }
 
@@ -111,13 +121,16 @@ Status RemoteEngine::SentBatch::WriteMessage(size_t* connection) {
   message_.may_repeat = OnlyReads(batch_);
   message_.remembered = !message_.may_repeat && options.remembers_writes;
   const bool syncs = !message_.may_repeat && options.syncs_writes;
+  if (engine_.fat_root_ != nullptr && batch_.kind() == Batch::Kind::kUnordered) {
+    engine_.fat_root_->FillIn(batch_, &hints_);
+  }
   packed::AppendBatch(
       message_.bytes,
       {.flags = static_cast<uint8_t>(
            packed::kWantDeadlines | (options.wants_versions ? packed::kWantVersions : 0) |
            (message_.remembered ? packed::kRemember : 0) | (syncs ? packed::kSync : 0)),
        .keyspace = static_cast<uint16_t>(engine_.keyspace_)},
-      batch_, snapshot);
+      batch_, snapshot, hints_);
   if (message_.bytes.size() > remote_.message_bytes_max()) {
     return {Code::kTooLarge, "the batch is larger than a message", remote_.message_bytes_max()};
   }
@@ -142,7 +155,11 @@ Version RemoteEngine::SentBatch::Finish() {
 Status RemoteEngine::SentBatch::Receive() {
   if (connection_ == nullptr) return {};
   const Status s = std::exchange(connection_, nullptr)->Await(message_);
-  if (!s.ok() || TakeReply()) return s;
+  if (!s.ok()) return s;
+  if (TakeReply()) {
+    UseReply();
+    return s;
+  }
   return message_.may_repeat ? kMalformed : kMalformedOfWrite;
 }
 
@@ -157,6 +174,19 @@ bool RemoteEngine::SentBatch::TakeReply() {
     if (!Advances(batch_.requests()[slot], batch_.outcome(slot))) return false;
   }
   return true;
+}
+
+// What the reply says to the fat root.
+void RemoteEngine::SentBatch::UseReply() {
+  if (engine_.fat_root_ == nullptr) return;
+  for (uint32_t slot = 0; slot < hints_.size(); ++slot) {
+    const Request& request = batch_.requests()[slot];
+    const bool is_own = request.hint.bits != 0;
+    if (!is_own && FatRoot::IsStale(hints_[slot], batch_.outcome(slot).hint)) {
+      engine_.fat_root_->NoteStale(request.key);
+    }
+  }
+  engine_.refresh_->Step(index_);
 }
 
 BegunBatch RemoteEngine::Begin(Batch& batch) {
@@ -304,6 +334,13 @@ EngineStatistics RemoteEngine::Statistics() const { return Ask().engine; }
 
 void RemoteEngine::Describe(uint64_t, const StatsVisitor& visit) const {
   for (const auto& [name, value] : Ask().details) visit(name, value);
+  if (fat_root_ == nullptr) return;
+  const FatRootStatistics root = fat_root_->Statistics();
+  visit("fat_root_links", root.links);
+  visit("fat_root_bytes", root.bytes);
+  visit("fat_root_pages", root.pages);
+  visit("fat_root_hinted", root.hinted);
+  visit("fat_root_stale", root.stale);
 }
 
 Version RemoteEngine::Latest() const { return Ask().released; }

@@ -5,6 +5,10 @@
 // A server cuts long ranges into pieces of a millisecond or so (packed_dispatch.cc). A range that
 // it has cut although the batch did not ask for that is read here once more, piece by piece, at a
 // snapshot that is opened within the call: so a range is of one state, as in any engine.
+//
+// With ConnectOptions::fat_root, each request of an unordered batch is sent with the hint that the
+// fat root has for its key. A finished batch notes which hints were stale and does one step of the
+// fat root's refresh (fat_root_refresh.h).
 #pragma once
 
 #include <atomic>
@@ -12,6 +16,8 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "client/fat_root.h"
+#include "client/fat_root_refresh.h"
 #include "client/remote.h"
 #include "engine/batch_writer.h"
 #include "engine/engine.h"
@@ -23,7 +29,7 @@ namespace skep::client {
 class RemoteEngine final : public Engine {
  public:
   // `remote` must outlive the engine.
-  RemoteEngine(Remote& remote, uint32_t keyspace) : remote_(remote), keyspace_(keyspace) {}
+  RemoteEngine(Remote& remote, uint32_t keyspace);
 
   // The traits of the server's engine; until the server can be asked, all features.
   const EngineTraits& traits() const override;
@@ -61,6 +67,8 @@ class RemoteEngine final : public Engine {
   mutable EngineTraits traits_ = {.name = "remote"};  // written once, under mutex_
   mutable std::string name_;
   mutable std::atomic<bool> knows_traits_{false};
+  const std::unique_ptr<FatRoot> fat_root_;        // null: without
+  const std::unique_ptr<FatRootRefresh> refresh_;  // of fat_root_
 };
 
 }  // namespace skep::client

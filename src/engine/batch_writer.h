@@ -188,6 +188,14 @@ class BatchWriter {
     }
     to.item_count += span.count;
   }
+  // Requires that there is one.
+  void DropFirstItem(uint32_t slot) {
+    Outcome& from = outcome(slot);
+    ItemSpan& span = batch_.item_spans_[from.first_span];
+    span = span.From(1);
+    if (span.count == 0) ++from.first_span;
+    --from.item_count;
+  }
 
  private:
   static bool Continues(const ItemSpan& before, const ItemSpan& span) {

@@ -13,7 +13,7 @@ constexpr uint32_t kPairs = 100'000;
 struct Sizes {
   size_t key, value;
 };
-constexpr Sizes kSizes[] = {{5, 5}, {8, 7}, {8, 8}, {10, 20}, {16, 16}, {8, 40}, {30, 100}};
+constexpr Sizes kSizes[] = {{5, 5}, {8, 8}, {16, 16}, {30, 100}};
 
 struct Measured {
   TableOptions options;

@@ -99,9 +99,8 @@ bool BatchWorker::IsPlainGets() const {
 
 void BatchWorker::RunPlainGets() {
   const auto requests = batch_->requests();
-  const size_t window = session_->capabilities().one_sided ? kWindow : kRemoteWindow;
-  for (size_t begin = 0; begin < requests.size(); begin += window) {
-    const auto some = requests.subspan(begin, std::min(window, requests.size() - begin));
+  for (size_t begin = 0; begin < requests.size();) {
+    const auto some = requests.subspan(begin, std::min(WindowOfGets(), requests.size() - begin));
     lookups_.clear();
     for (const Request& request : some) lookups_.push_back({.key = request.key});
     finder_.Find(lookups_);
@@ -109,7 +108,14 @@ void BatchWorker::RunPlainGets() {
       const auto slot = static_cast<uint32_t>(begin + i);
       if (HasAnswer(slot, lookups_[i])) AnswerGet(slot, lookups_[i]);
     }
+    begin += some.size();
   }
+}
+
+// Without a lease slots are asked for by calls, and all that a call takes share one.
+size_t BatchWorker::WindowOfGets() const {
+  if (!session_->HasLease()) return ItemFinder::kAsksMax;
+  return session_->capabilities().one_sided ? kWindow : kRemoteWindow;
 }
 
 std::vector<BatchWorker::Group> BatchWorker::GroupPoints(Group* ranges) {

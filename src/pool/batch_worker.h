@@ -46,6 +46,7 @@ class BatchWorker {
   // GETs alone, which are in no order.
   bool IsPlainGets() const;
   void RunPlainGets();
+  size_t WindowOfGets() const;
   void RunPoints(std::span<const uint32_t> slots);
   void LookUp(std::span<const uint32_t> slots);
   void PlanPlain(std::span<const uint32_t> slots);

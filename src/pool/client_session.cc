@@ -213,6 +213,7 @@ bool ClientSession::AskToJoin() {
   const char request = static_cast<char>(MessageKind::kJoin);
   ReplyCode code;
   auto fields = Call(To::kHashServer, {&request, 1}, &code);
+  may_join_ = code != ReplyCode::kCannotLog;
   uint32_t client = 0;
   uint64_t epoch = 0;
   if (!fields || !TakeNumber(*fields, &client) || !TakeVarint(*fields, &epoch)) return false;
@@ -236,7 +237,9 @@ bool ClientSession::AskToJoin() {
 bool ClientSession::Join() {
   while (client_ == 0) {
     if (IsLate()) return false;
-    if (!AskToJoin()) RefreshMap();
+    if (AskToJoin()) return true;
+    if (!may_join_) return false;
+    RefreshMap();
   }
   return true;
 }

@@ -62,6 +62,9 @@ struct ClientStatistics {
   uint64_t finds = 0;               // slots asked for by a call
 };
 
+inline constexpr Status kCannotBeLogged(
+    Code::kIo, "the pool refuses writes: its hash server cannot write its log");
+
 // One-sided operations that are posted together and waited for together.
 class Round {
  public:
@@ -137,7 +140,8 @@ class ClientSession {
   const PoolTimes& times() const { return times_; }
   const rma::Capabilities& capabilities() const { return endpoint_->capabilities(); }
 
-  // Sees to it that this client has a name in the present epoch. False: the deadline has passed.
+  // Sees to it that this client has a name in the present epoch. False: the deadline has passed, or
+  // the pool cannot log that it has come (NoAnswer).
   bool Join();
   // The same; and asks, if it is time, for a lease. Whether this client may read one-sided now: not
   // while the hash server builds its index again, or does not answer. `*at_ns` is the time; it is
@@ -150,8 +154,9 @@ class ClientSession {
   // The same of what was read until then.
   bool HadLease(uint64_t at_ns) const { return at_ns < lease_until_ns_; }
   uint32_t client() const { return client_; }
-  // The error of a request that has waited for too long.
+  // The error of a request that has waited for too long, or for which there was no name.
   Status NoAnswer() const {
+    if (!may_join_) return kCannotBeLogged;
     return map_.epoch == 0 ? Status(Code::kUnavailable,
                                     "the pool has no index servers yet, or "
                                     "ZooKeeper does not answer")
@@ -300,7 +305,8 @@ class ClientSession {
   uint64_t write_wait_ns_ = kWriteWaitNs;
   uint64_t look_at_places_ns_ = 0;
   DigestKeys keys_;
-  uint32_t client_ = 0;  // 0: none
+  uint32_t client_ = 0;   // 0: none
+  bool may_join_ = true;  // the hash server can log that a client has come, as far as is known
   uint64_t lease_until_ns_ = 0;
   uint64_t no_lease_until_ns_ = 0;  // none is asked for before: the server refused it a moment ago
   uint64_t deadline_ns_ = 0;

@@ -156,7 +156,7 @@ class CommitClient {
     if (!event.status.ok() || event.bytes.empty()) return;
     const auto code = static_cast<ReplyCode>(event.bytes[0]);
     ASSERT_TRUE(code == ReplyCode::kOk || code == ReplyCode::kNotServing ||
-                code == ReplyCode::kWrongEpoch)
+                code == ReplyCode::kWrongEpoch || code == ReplyCode::kCannotLog)
         << static_cast<int>(code);
     if (code == ReplyCode::kOk) Take(event.bytes.substr(1));
   }

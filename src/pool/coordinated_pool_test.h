@@ -27,6 +27,7 @@ class CoordinatedPool {
   static constexpr uint64_t kTurnNs = 5'000'000;
   static constexpr PoolTimes kTimes = {.read_ns_max = 20'000'000, .lease_ns = 200'000'000};
   static constexpr uint32_t kMemoryServer = 101;
+  static constexpr uint32_t kKeysPerStep = 10;
 
   struct Server {
     MessageCount messages;
@@ -60,6 +61,7 @@ class CoordinatedPool {
                                      .overflow_max = 1 << 12,
                                      .make_tree = [this] { return MakeTree(); },
                                      .keys_per_piece = 10,
+                                     .keys_per_step = kKeysPerStep,
                                      .applies_first = applies_first,
                                      .log = log});
     SKEP_CHECK(opened || log != nullptr);

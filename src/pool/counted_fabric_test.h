@@ -18,6 +18,7 @@ struct MessageCount {
   uint64_t sent = 0;
   uint64_t sent_max = UINT64_MAX;
   bool is_dead = false;  // it has wanted to send one more
+  int wait_ms = 0;       // that the last Poll was to take at most
   uint64_t posts = 0;
   bool counts_posts = false;          // they are messages, too
   std::function<void()> before_each;  // if any: called before each message is counted
@@ -62,7 +63,10 @@ class CountedEndpoint final : public rma::Endpoint {
     }
     if (count_.Spend()) inner_->Reply(peer, token, reply);
   }
-  std::span<const rma::Event> Poll(int timeout_ms) override { return inner_->Poll(timeout_ms); }
+  std::span<const rma::Event> Poll(int timeout_ms) override {
+    count_.wait_ms = timeout_ms;
+    return inner_->Poll(timeout_ms);
+  }
   void Wake() override { inner_->Wake(); }
   bool Fence(rma::PeerId peer) override { return inner_->Fence(peer); }
 

@@ -80,7 +80,7 @@ Result<Slot> HashIndex::Set(const KeyDigest& key, Slot slot) {
     return Fail(Code::kOutOfMemory, "the hash index has no free overflow bucket", overflow_.size());
   }
   ++items_;
-  SplitIfFull();
+  if (IsFullWith(items_)) Split();
   return Slot();
 }
 
@@ -127,15 +127,22 @@ void HashIndex::Fill(Place place, const SlotKey& key, Slot slot) {
   Store(place.word(), slot.bits());
 }
 
-void HashIndex::SplitIfFull() {
-  if (items_ <= buckets_ * options_.items_per_bucket) return;
+bool HashIndex::Split() {
   const uint64_t made = buckets_;
-  if (made == table_.size() || DepthOfSplit(made) == kDepthMax) return;
-  if (!HasOverflowFor(made)) return;
+  if (made == table_.size() || DepthOfSplit(made) == kDepthMax) return false;
+  if (!HasOverflowFor(made)) return false;
   // G3. Whoever reads the new depth finds the new chain whole.
   MoveKeys(made);
   RaiseDepth(made);
   Publish(made + 1);
+  return true;
+}
+
+bool HashIndex::Grow(uint64_t items, uint32_t splits) {
+  for (; IsFullWith(items) && splits > 0; --splits) {
+    if (!Split()) return true;
+  }
+  return !IsFullWith(items);
 }
 
 // Words of the chain whose keys the split that makes this bucket moves, or has moved. Those that an
@@ -228,6 +235,8 @@ bool HashIndex::Maintain(uint64_t now_ns) {
   uint32_t chains = 0;
   while (batch_count_ != 0 && HasEnded(batches_[first_batch_], now_ns)) {
     const GraceBatch& batch = batches_[first_batch_];
+    // Splits of empty buckets have left nothing.
+    if (leftovers_ == 0) cleared_ = batch.buckets;
     while (cleared_ < batch.buckets) {
       if (chains++ == kMaintainChains) return true;
       ClearLeftovers(cleared_++);

@@ -31,9 +31,9 @@
 // quarter of L, and a batch begins its 2L when it is closed.
 //
 // Bounds. An operation looks at one chain. An insertion does at most one split besides, which looks
-// at one chain and fills one. Maintain() looks at kMaintainChains chains at most. Nothing allocates
-// after Create(). A split that finds no bucket or too few overflow buckets is put off to the next
-// insertion, and chains become longer meanwhile.
+// at one chain and fills one; Grow() does as many as it is told. Maintain() looks at
+// kMaintainChains chains at most. Nothing allocates after Create(). A split that finds no bucket or
+// too few overflow buckets is put off to the next insertion, and chains become longer meanwhile.
 //
 // Cost. A bucket is 64 B in the clients' view and 88 B of SlotKeys: 12 B a slot, a tag and 32 bits
 // of the index word, which later splits need. (A whole index word instead would make it 112 B; 32
@@ -126,6 +126,11 @@ class HashIndex {
 
   // Removes the key, and returns the slot it had, or none.
   Slot Remove(const KeyDigest& key);
+
+  // Splits buckets as if the table had `items` items, but no more than `splits` of them. Whoever is
+  // about to insert many keys calls it before: a split of an empty bucket moves nothing. True: the
+  // table has the buckets for so many items, or cannot have more now.
+  bool Grow(uint64_t items, uint32_t splits);
 
   // Clears the leftovers of splits, and frees overflow buckets, that are older than 2L. `now_ns` is
   // of a clock that never goes back, read after the operation before this call. To be called often:
@@ -248,7 +253,9 @@ class HashIndex {
   bool Append(View last, const SlotKey& key, Slot slot);
   void Fill(Place place, const SlotKey& key, Slot slot);
 
-  void SplitIfFull();
+  bool IsFullWith(uint64_t items) const { return items > buckets_ * options_.items_per_bucket; }
+  // False: it is put off.
+  bool Split();
   template <typename Visit>
   void ForEachMoved(uint64_t made, Visit visit) const;
   bool HasOverflowFor(uint64_t made) const;

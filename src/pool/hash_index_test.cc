@@ -107,6 +107,30 @@ TEST(HashIndexTest, AgreesWithAMap) {
   EXPECT_GT(refused, 0u);
 }
 
+// Goal: a table that was made large for keys that come has room for them, so that no split has any
+// of them to move; in pieces as small as the caller wants. Keys that it has already are found
+// throughout.
+TEST(HashIndexTest, GrowsAheadOfKeys) {
+  constexpr uint32_t kKeys = 10'000;
+  constexpr uint32_t kSplits = 100;
+  IndexAndMap both(kKeys / 4, kKeys / 10, kOneBucket);
+  for (uint32_t key = 0; key < 20; ++key) both.Set(key, 1);
+  for (bool is_grown = false; !is_grown;) {
+    const uint64_t buckets = both.index().buckets();
+    is_grown = both.index().Grow(kKeys, kSplits);
+    ASSERT_LE(both.index().buckets() - buckets, kSplits);
+    ASSERT_NO_FATAL_FAILURE(both.CheckAll(20));
+  }
+  EXPECT_EQ(both.index().buckets(), kKeys / 4);
+  EXPECT_TRUE(both.index().Grow(2 * kKeys, kSplits)) << "there are no more buckets";
+  const uint64_t moved = both.index().leftovers();
+  for (uint32_t key = 20; key < kKeys; ++key) both.Set(key, 1);
+  EXPECT_EQ(both.index().leftovers(), moved);
+  both.Settle();
+  EXPECT_EQ(both.index().leftovers(), 0u);
+  ASSERT_NO_FATAL_FAILURE(both.CheckAll(kKeys));
+}
+
 // Goal: a table of one bucket grows to 10^5 keys and agrees with a map, all the way and back. An
 // insertion splits one bucket at most, and that is enough.
 TEST(HashIndexTest, GrowsFromOneBucket) {

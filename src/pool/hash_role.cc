@@ -9,7 +9,6 @@ namespace skep::pool {
 namespace {
 
 constexpr uint64_t kUpkeepNs = 20'000'000;
-constexpr size_t kFindsMax = 4096;    // keys of one request
 constexpr size_t kCommitsMax = 4096;  // entries of one request
 constexpr size_t kCommitBytesMax = 4 << 20;
 
@@ -139,7 +138,7 @@ bool HashRole::TakeClient(const rma::Event& event, std::string_view* fields, uin
 
 bool HashRole::CanLog(const rma::Event& event) {
   if (context_.log == nullptr || context_.log->status().ok()) return true;
-  context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
+  context_.Refuse(event.peer, event.token, ReplyCode::kCannotLog);
   return false;
 }
 
@@ -219,14 +218,15 @@ void HashRole::Find(const rma::Event& event, std::string_view fields) {
   if (!HasAuthority()) {
     return context_.Refuse(event.peer, event.token, ReplyCode::kNotServing);
   }
-  fields_.clear();
-  for (size_t i = 0; i < count; ++i) {
-    std::string_view key;
+  asked_.resize(count);
+  for (std::string_view& key : asked_) {
     if (!TakeBytes(fields, &key)) {
       return context_.Refuse(event.peer, event.token, ReplyCode::kMalformed);
     }
-    AppendSlot(fields_, context_.state.Find(key));
   }
+  context_.state.Find(asked_, &found_);
+  fields_.clear();
+  for (const Slot slot : found_) AppendSlot(fields_, slot);
   context_.Answer(event.peer, event.token, fields_);
 }
 

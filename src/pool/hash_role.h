@@ -209,8 +209,11 @@ class HashRole {
   FreeSpace free_space_;
   std::map<uint32_t, uint64_t> seen_ns_;  // by client
   uint64_t upkeep_ns_ = 0;
+  // Scratch.
   std::vector<CommitVerdict> verdicts_;
-  std::string fields_;  // scratch
+  std::vector<std::string_view> asked_;
+  std::vector<Slot> found_;
+  std::string fields_;
 };
 
 }  // namespace skep::pool

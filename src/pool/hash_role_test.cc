@@ -71,6 +71,22 @@ TEST_F(HashRoleTest, StaysPairedAfterAPauseOfItsOwn) {
   EXPECT_TRUE(pool_.HasRoles(kHash, kSorted));
 }
 
+// Goal: a server that builds its table does one small step of it a turn, and not more; and it does
+// not wait for messages meanwhile.
+TEST_F(HashRoleTest, OneStepOfATableIsBuiltATurn) {
+  ASSERT_TRUE(RunUntilDone(500));
+  const IndexState& state = *pool_.at(kSorted).index->state();
+  pool_.Kill(kHash);
+  ASSERT_TRUE(pool_.RunUntil([&] { return pool_.HasRoles(kSorted, 0) && state.keeps_hash(); }));
+  uint64_t turns = 1;
+  for (; state.hash() == nullptr; ++turns) {
+    pool_.at(kSorted).index->Turn(1);
+    EXPECT_EQ(pool_.at(kSorted).messages.wait_ms, 0);
+  }
+  EXPECT_GE(turns, client_->items().size() / CoordinatedPool::kKeysPerStep);
+  EXPECT_GT(client_->items().size(), 2 * CoordinatedPool::kKeysPerStep);
+}
+
 // A join that is sent again makes one client more, which nobody is: it is forgotten as one that is
 // silent.
 TEST_F(HashRoleTest, AClientThatNobodyIsIsForgotten) {

@@ -10,10 +10,8 @@
 namespace skep::pool {
 namespace {
 
-constexpr uint32_t kKeysAtOnce = 4096;
 constexpr uint64_t kBucketsAtOnce = 256;
 constexpr size_t kPostsMax = 8;
-constexpr size_t kItemsAtOnce = 256;  // two MiB at most
 constexpr uint64_t kPauseNs = 50'000'000;
 constexpr uint64_t kPostNsMax = 1'000'000'000;
 
@@ -26,14 +24,14 @@ uint32_t BytesWithKey(Slot slot) {
 }  // namespace
 
 bool HashBuilder::Step(bool* is_whole) {
+  *is_whole = false;
   if (!context_.state.keeps_hash()) return false;
+  if (!hash_.Grow(items_, kBucketsPerStep)) return true;
   batch_.Clear();
-  batch_.Scan(Range::From(next_), {.limit = kKeysAtOnce});
+  batch_.Scan(Range::From(next_), {.limit = context_.keys_per_step});
   Engine& tree = *context_.state.tree();
   tree.AwaitRelease(tree.Execute(batch_));
-  for (const Item& item : batch_.items(0)) {
-    const KeyDigest digest = DigestOf(context_.state.keys(), item.key);
-    if (hash_.Set(digest, SlotOf(item.value))) continue;
+  if (!AddKeys()) {
     context_.state.set_hash(nullptr, false);
     return false;
   }
@@ -43,24 +41,46 @@ bool HashBuilder::Step(bool* is_whole) {
   return true;
 }
 
+// The cache misses of all keys overlap.
+bool HashBuilder::AddKeys() {
+  digests_.clear();
+  for (const Item& item : batch_.items(0)) {
+    digests_.push_back(DigestOf(context_.state.keys(), item.key));
+    hash_.Prefetch(digests_.back());
+  }
+  size_t i = 0;
+  for (const Item& item : batch_.items(0)) {
+    if (!hash_.Set(digests_[i++], SlotOf(item.value))) return false;
+  }
+  return true;
+}
+
 TreeBuilder::TreeBuilder(IndexContext& context, Engine& tree)
     : context_(context), tree_(tree), servers_(context.endpoint) {}
 
 bool TreeBuilder::Step() {
   const HashIndex& hash = *context_.state.hash();
+  if (!done_.empty()) {
+    Add(done_.front());
+    done_.pop_front();
+  }
   if (waiting_.empty() && next_bucket_ < hash.buckets()) Enumerate();
-  // Those whose server is left alone come around once.
-  for (size_t left = waiting_.size(); left > 0 && posts_.size() < kPostsMax; --left) {
+  if (posts_.size() + done_.size() < kPostsMax) SendNext();
+  EndOldPosts();
+  return waiting_.empty() && posts_.empty() && done_.empty() && next_bucket_ == hash.buckets();
+}
+
+// Those whose server is left alone come around once.
+void TreeBuilder::SendNext() {
+  for (size_t left = waiting_.size(); left > 0; --left) {
     std::vector<Wanted> wanted = std::move(waiting_.front());
     waiting_.pop_front();
-    if (IsLeftAlone(wanted.front())) {
-      waiting_.push_back(std::move(wanted));
-    } else if (!Send(wanted)) {
-      TryElsewhere(std::move(wanted));
+    if (!IsLeftAlone(wanted.front())) {
+      if (!Send(wanted)) TryElsewhere(std::move(wanted));
+      return;
     }
+    waiting_.push_back(std::move(wanted));
   }
-  EndOldPosts();
-  return waiting_.empty() && posts_.empty() && next_bucket_ == hash.buckets();
 }
 
 bool TreeBuilder::IsLeftAlone(const Wanted& wanted) const {
@@ -111,7 +131,7 @@ void TreeBuilder::Enqueue(std::vector<Wanted> found) {
     }
     std::vector<Wanted>& wanted = by_server[place->server];
     wanted.push_back(one);
-    if (wanted.size() == kItemsAtOnce) waiting_.push_back(std::exchange(wanted, {}));
+    if (wanted.size() == context_.keys_per_step) waiting_.push_back(std::exchange(wanted, {}));
   }
   for (auto& [server, wanted] : by_server) {
     if (!wanted.empty()) waiting_.push_back(std::move(wanted));
@@ -168,7 +188,7 @@ bool TreeBuilder::HandleDone(const rma::Event& event) {
   const auto post = std::ranges::find(posts_, event.token, &Post::token);
   if (post == posts_.end()) return false;
   if (event.status.ok()) {
-    Add(*post);
+    done_.push_back(std::move(*post));
   } else {
     TryElsewhere(std::move(post->wanted));
   }
@@ -178,14 +198,19 @@ bool TreeBuilder::HandleDone(const rma::Event& event) {
 
 void TreeBuilder::Add(const Post& post) {
   const HashIndex& hash = *context_.state.hash();
-  batch_.Clear();
-  std::vector<Wanted> elsewhere;
+  digests_.clear();
   for (const Wanted& wanted : post.wanted) {
     const std::string_view key = KeyToldBy({wanted.bytes, wanted.size});
-    const KeyDigest digest = pool::DigestOf(context_.state.keys(), key);
+    digests_.push_back(pool::DigestOf(context_.state.keys(), key));
+    hash.Prefetch(digests_.back());
+  }
+  batch_.Clear();
+  std::vector<Wanted> elsewhere;
+  for (size_t i = 0; i < post.wanted.size(); ++i) {
+    const Wanted& wanted = post.wanted[i];
     // If the slot is the key's still, its chunk was not recycled, and the bytes are the item's.
-    if (hash.Find(digest) == wanted.slot) {
-      batch_.Put(batch_.scratch().Copy(key), BytesOf(wanted.slot));
+    if (hash.Find(digests_[i]) == wanted.slot) {
+      batch_.Put(KeyToldBy({wanted.bytes, wanted.size}), BytesOf(wanted.slot));
     } else if (hash.Find(DigestOf(wanted)) == wanted.slot) {
       // Another server is at the address.
       elsewhere.push_back(wanted);

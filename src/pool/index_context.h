@@ -38,6 +38,7 @@ struct IndexContext {
   Clock& clock;
   const PoolTimes times;
   const uint32_t keys_per_piece;   // of a state that is transferred (state_transfer.h)
+  const uint32_t keys_per_step;    // of an index that is built (index_builders.h)
   const uint32_t free_chunks_min;  // so many are wanted in any case (free_space.h)
   const uint32_t replicas;         // of a chunk, where there are as many memory servers
   const bool removes_lost;         // keys whose items were lost with all their memory servers

@@ -122,6 +122,7 @@ void IndexServer::Begin(const PoolMap& map) {
                                                   .clock = clock_,
                                                   .times = options_.times,
                                                   .keys_per_piece = options_.keys_per_piece,
+                                                  .keys_per_step = options_.keys_per_step,
                                                   .free_chunks_min = options_.free_chunks_min,
                                                   .replicas = options_.replicas,
                                                   .removes_lost = options_.removes_lost,
@@ -164,7 +165,8 @@ void IndexServer::Retire() {
 }
 
 bool IndexServer::Turn(int timeout_ms) {
-  const auto events = endpoint_->Poll(timeout_ms);
+  const bool is_building = hash_builder_ != nullptr || tree_builder_ != nullptr;
+  const auto events = endpoint_->Poll(is_building ? 0 : timeout_ms);
   for (const rma::Event& event : events) Handle(event);
   if (is_retired_) return !events.empty();
   return StepRoles(events.empty()) || !events.empty();

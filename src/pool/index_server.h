@@ -65,6 +65,9 @@ struct IndexServerOptions {
   bool removes_lost = false;
   // How many keys of a state are sent at once (state_transfer.h).
   uint32_t keys_per_piece = 4096;
+  // How many keys are added to an index that is built before what has come meanwhile is answered
+  // (index_builders.h).
+  uint32_t keys_per_step = 256;
   // The pool is to have so many free chunks in any case (free_space.h).
   uint32_t free_chunks_min = 0;
   // Whether entries are applied before they are acknowledged (sorted_role.h). Of the sorted server.
@@ -90,7 +93,8 @@ class IndexServer {
   bool is_retired() const { return is_retired_; }
   // Why what its log has can be of no use here, so that it takes part in nothing; empty: it does.
   std::string_view problem() const { return problem_; }
-  // One turn of its loop: waits up to `timeout_ms` for something to do. Returns whether there was.
+  // One turn of its loop: waits up to `timeout_ms` for something to do, and not at all while it
+  // builds an index. Returns whether there was.
   bool Turn(int timeout_ms);
   void Wake() { endpoint_->Wake(); }
 

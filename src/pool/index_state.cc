@@ -214,12 +214,32 @@ void IndexState::RemoveUnknowable(const KeyDigest& digest, Slot slot) {
 }
 
 Slot IndexState::Find(std::string_view key) {
-  if (hash_is_whole_) return hash_->Find(DigestOf(keys_, key));
-  Batch batch;
-  batch.Get(key);
-  tree_->Execute(batch);
-  const Outcome& outcome = batch.outcome(0);
-  return outcome.verdict == Verdict::kDone ? SlotOf(outcome.value) : Slot();
+  std::vector<Slot> slots;
+  Find({&key, 1}, &slots);
+  return slots[0];
+}
+
+void IndexState::Find(std::span<const std::string_view> keys, std::vector<Slot>* slots) {
+  slots->clear();
+  if (hash_is_whole_) return FindInHash(keys, slots);
+  operations_.Clear();
+  for (const std::string_view key : keys) operations_.Get(key);
+  tree_->Execute(operations_);
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    const Outcome& outcome = operations_.outcome(i);
+    slots->push_back(outcome.verdict == Verdict::kDone ? SlotOf(outcome.value) : Slot());
+  }
+  operations_.Clear();
+}
+
+void IndexState::FindInHash(std::span<const std::string_view> keys, std::vector<Slot>* slots) {
+  std::vector<KeyDigest> digests;
+  digests.reserve(keys.size());
+  for (const std::string_view key : keys) {
+    digests.push_back(DigestOf(keys_, key));
+    hash_->Prefetch(digests.back());
+  }
+  for (const KeyDigest& digest : digests) slots->push_back(hash_->Find(digest));
 }
 
 }  // namespace skep::pool

@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -70,6 +71,8 @@ class IndexState {
   void RemoveUnknowable(const KeyDigest& digest, Slot slot);
   // The key's slot; none: it is absent.
   Slot Find(std::string_view key);
+  // The keys' slots, in their order. The cache misses of all of them overlap.
+  void Find(std::span<const std::string_view> keys, std::vector<Slot>* slots);
 
   uint64_t items() const { return hash_is_whole_ ? hash_->items() : tree_->Statistics().items; }
   const Sessions& sessions() const { return sessions_; }
@@ -94,6 +97,7 @@ class IndexState {
   // What a verdict makes of sessions and chunks.
   void Settle(const LogEntry& entry, const CommitVerdict& verdict);
   void Administer(const LogEntry& entry, uint64_t index);
+  void FindInHash(std::span<const std::string_view> keys, std::vector<Slot>* slots);
 
   const DigestKeys keys_;
   HashIndex* hash_ = nullptr;
@@ -105,7 +109,7 @@ class IndexState {
   uint64_t applied_ = 0;
   uint32_t next_client_ = 1;
 
-  // Of the batch that is being applied.
+  // Of the batch that is being applied, and of a question.
   std::vector<CommitVerdict>* verdicts_ = nullptr;
   size_t first_verdict_ = 0;
   Batch operations_;            // of the tree

@@ -157,6 +157,7 @@ Status ItemWriter::Lease(std::optional<Chunk>* chunk) {
   auto fields = session_.Call(ClientSession::To::kHashServer, request_, &code);
   may_wait_ = code == ReplyCode::kCleaning;
   if (code == ReplyCode::kPoolFull || may_wait_) return kFull;
+  if (code == ReplyCode::kCannotLog) return kCannotBeLogged;
   if (code == ReplyCode::kUnknownClient) session_.ForgetClient();
   uint64_t count = 0;
   if (!fields || !TakeVarint(*fields, &count) || count != 1) {
@@ -196,6 +197,9 @@ bool ItemWriter::Commit(std::span<Write> writes) {
       case Answer::kFull:
         SettleAll(writes, is_first ? kFull : kNotKnown);
         return true;
+      case Answer::kNotLogged:
+        SettleAll(writes, is_first ? kCannotBeLogged : kNotKnown);
+        return true;
       case Answer::kLost:
         break;
     }
@@ -226,6 +230,7 @@ ItemWriter::Answer ItemWriter::Send(std::span<Write> writes, uint64_t first_sequ
   auto fields = session_.Call(ClientSession::To::kHashServer, request_, &code);
   if (code == ReplyCode::kUnknownClient) return Answer::kForgotten;
   if (code == ReplyCode::kPoolFull) return Answer::kFull;
+  if (code == ReplyCode::kCannotLog) return Answer::kNotLogged;
   if (!fields) return Answer::kLost;
   for (Write& write : writes) {
     if (!write.is_settled && !TakeVerdict(*fields, &write.verdict)) return Answer::kLost;

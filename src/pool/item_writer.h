@@ -20,6 +20,8 @@
 // lies in the servers that there were. So is a chunk of a lease whose answer was lost, which the
 // hash server tells when the client's lease is renewed.
 //
+// A pool whose hash server cannot write its log refuses all writes at once, as long as that lasts.
+//
 // A write that has failed may still arrive (rule F5 of rma/fabric.h). So the client then gives up
 // its name: the hash server seals its chunks when it has been silent for long enough, and recycles
 // them after a fence.
@@ -51,6 +53,7 @@ struct Write {
   Slot expected = {};  // kIfSlot
 
   //   kUnavailable  it was not done, or it is not known whether it was: the text says which
+  //   kIo           it was not done: the pool cannot log it
   //   kOutOfMemory  it was not done: the pool has no free chunk, and none came about while there
   //                 was hope (free_space.h); or its index has no room
   Status status = {};
@@ -85,7 +88,7 @@ class ItemWriter {
   void Try(std::span<Write> writes);
   Status WriteItems(std::span<Write> writes);
   // Room for the item in a chunk.
-  //   kUnavailable, kOutOfMemory  there is none
+  //   kUnavailable, kOutOfMemory, kIo  there is none
   Status Place(Write& write, Round& round);
   // Has those chunks sealed next time that are this client's, and are not to be filled any more.
   void GiveUpUnneeded();
@@ -94,7 +97,7 @@ class ItemWriter {
   Status Lease(std::optional<Chunk>* chunk);
   // False: the client was forgotten, and nothing was done.
   bool Commit(std::span<Write> writes);
-  enum class Answer : uint8_t { kVerdicts, kLost, kForgotten, kFull };
+  enum class Answer : uint8_t { kVerdicts, kLost, kForgotten, kFull, kNotLogged };
   Answer Send(std::span<Write> writes, uint64_t first_sequence);
   void SealFull();
   void StartAnew();

@@ -13,6 +13,18 @@ void ReadBucket(const BucketAddress& at, BucketImage* image, Round& round) {
                   sizeof(Bucket), image);
 }
 
+// How many of the slots, the first ones and one at least, have items that fit into a round. One
+// whose length its slot does not tell counts as this many units.
+size_t CountOfRound(std::span<const Slot> slots) {
+  constexpr uint32_t kUnitsOfLong = 1024;
+  uint64_t units = 0;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    units += slots[i].units() == Slot::kUnitsMax ? kUnitsOfLong : slots[i].units();
+    if (i > 0 && units * kUnitBytes > ItemFinder::kRoundBytes) return i;
+  }
+  return slots.size();
+}
+
 }  // namespace
 
 void ItemFinder::NextBlock(size_t bytes) {
@@ -272,21 +284,31 @@ void ItemFinder::TryAgain(Task& task, uint64_t* reason) {
   Begin(task);
 }
 
-// By a call: what the tasks left wait for.
-void ItemFinder::AskForSlots() {
-  const auto asked = std::span(waiting_).first(std::min(waiting_.size(), kAsksMax));
+static_assert(ItemFinder::kAsksMax <= kFindsMax);
+
+bool ItemFinder::CallForSlots(std::span<Task* const> asked, std::vector<Slot>* slots) {
   std::string request(1, static_cast<char>(MessageKind::kFind));
   AppendVarint(request, session_.epoch());
   AppendVarint(request, asked.size());
   for (const Task* task : asked) AppendBytes(request, task->lookup->key);
   session_.statistics().finds += asked.size();
-  const uint64_t begin_ns = session_.now_ns();
   ReplyCode code;
   auto fields = session_.Call(ClientSession::To::kHashServer, request, &code);
-  std::vector<Slot> slots(asked.size());
-  for (Slot& slot : slots) {
-    if (!fields || !TakeSlot(*fields, &slot)) return session_.RefreshMap();
+  slots->resize(asked.size());
+  for (Slot& slot : *slots) {
+    if (!fields || !TakeSlot(*fields, &slot)) return false;
   }
+  return true;
+}
+
+// By a call: what the tasks left wait for. Those whose items do not fit into a round ask once more.
+void ItemFinder::AskForSlots() {
+  auto asked = std::span(waiting_).first(std::min(waiting_.size(), kAsksMax));
+  const uint64_t begin_ns = session_.now_ns();
+  std::vector<Slot> slots;
+  if (!CallForSlots(asked, &slots)) return session_.RefreshMap();
+  slots.resize(CountOfRound(slots));
+  asked = asked.first(slots.size());
   std::vector<std::optional<ItemView>> items;
   std::vector<bool> lost;
   if (!ReadMoreItems(slots, &items, &lost, nullptr)) return session_.RefreshMap();

@@ -59,8 +59,8 @@ class ItemFinder {
   // A round that has so many bytes takes no more lookups, and the others wait for the next one: a
   // connection has to carry it within read_ns_max.
   static constexpr uint64_t kRoundBytes = uint64_t{4} << 20;
-  // How many lookups are asked of the hash server at once.
-  static constexpr size_t kAsksMax = 64;
+  // How many lookups are asked of the hash server by one call.
+  static constexpr size_t kAsksMax = 1024;
 
   // With a cache of so many slots. `session` outlives it.
   ItemFinder(ClientSession& session, size_t cache_entries)
@@ -113,6 +113,8 @@ class ItemFinder {
   void TryAgain(Task& task, uint64_t* reason);
   bool Counts(Task& task);
   void AskForSlots();
+  // False: there was no good answer.
+  bool CallForSlots(std::span<Task* const> asked, std::vector<Slot>* slots);
   // As ReadItems, but what was read before stays.
   bool ReadMoreItems(std::span<const Slot> slots, std::vector<std::optional<ItemView>>* items,
                      std::vector<bool>* lost, uint64_t* applied_word);

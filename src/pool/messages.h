@@ -83,6 +83,9 @@ enum class MessageKind : uint8_t {
   kVictims,
 };
 
+// How many keys a kFind asks for at most.
+inline constexpr size_t kFindsMax = 4096;
+
 // What a chunk is leased for.
 enum class LeaseFor : uint8_t {
   kWrites,
@@ -98,6 +101,7 @@ enum class ReplyCode : uint8_t {
   kPoolFull,       // there is no free chunk
   kCleaning,       // the same, but soon there may be one
   kRefused,        // it cannot be: kDrain, no such server, or no other one
+  kCannotLog,      // the hash server's disk is full or fails, so nothing can be changed now
 };
 
 // Of a whole pool.

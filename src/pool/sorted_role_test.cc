@@ -69,6 +69,7 @@ class SortedRoleTest : public testing::Test {
                         .clock = clock_,
                         .times = {},
                         .keys_per_piece = 10,
+                        .keys_per_step = 10,
                         .free_chunks_min = 0,
                         .replicas = 1,
                         .removes_lost = false,

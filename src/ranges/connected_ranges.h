@@ -2,7 +2,10 @@
 // of the servers and pools that the map names.
 //
 // The map is read, and servers are connected to, when the engine is made; that waits for them, for
-// PoolOptions::timeout_ms each. Pools are not waited for.
+// PoolOptions::timeout_ms each. Pools are not waited for. The map is read again every second, and
+// when a server says that keys have moved (Code::kMoved): what it has refused is then done again,
+// where the map says by now, for up to timeout_ms. A write of a range in several places is not done
+// again, since a part of it may be done.
 #pragma once
 
 #include <memory>

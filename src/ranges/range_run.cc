@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ranges/foreign_floor.h"
+
 namespace skep::ranges {
 namespace {
 
@@ -16,17 +18,16 @@ RangeRun::RangeRun(const RangedEngine& engine, const Batch& batch, uint32_t slot
       out_(out),
       request_(batch.requests()[slot]),
       left_(request_.limit),
-      visits_left_(batch.scan_visits_max()) {}
+      visits_left_(batch.scan_visits_max()) {
+  // A place may have other keys than its part's.
+  if (request_.op == Op::kDeleteAll) {
+    request_ = {.op = Op::kDeleteRange, .flags = Request::kNoUpperBound};
+  }
+}
 
 void RangeRun::Run() {
   out_.outcome(slot_).verdict = Verdict::kDone;
   out_.BeginItems(slot_);
-  const size_t count = engine_.parts().size();
-  if (request_.op == Op::kDeleteAll) {
-    for (size_t part = 0; part < count && RunPart(part, true); ++part) {
-    }
-    return;
-  }
   size_t first = engine_.PartOf(request_.key);
   if (request_.has(Request::kSeekFloor) && !FindFloor(&first)) return;
   const size_t last = engine_.LastPartOf(request_);
@@ -79,7 +80,6 @@ Request RangeRun::Clip(size_t part) const {
   const auto& parts = engine_.parts();
   Request request = request_;
   request.limit = left_;
-  if (request.op == Op::kDeleteAll) return request;
   request.key = std::max(request.key, std::string_view(parts[part].lower));
   if (part + 1 == parts.size()) return request;
   const std::string_view end = parts[part + 1].lower;
@@ -99,6 +99,7 @@ void RangeRun::Execute(size_t part, Batch& batch) const {
   batch.Add(Clip(part));
   Engine& engine = *engine_.parts()[part].engine;
   engine.AwaitRelease(engine.Execute(batch));
+  DropFloorBelow(batch, 0, engine_.parts()[part].lower);
 }
 
 bool RangeRun::RunPart(size_t part, bool is_last) {

@@ -1,6 +1,7 @@
 #include "ranges/ranged_engine.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -192,7 +193,9 @@ bool RangedEngine::Maintain(uint64_t now_ms) {
 
 EngineStatistics RangedEngine::Statistics() const {
   EngineStatistics all;
+  std::set<Engine*> engines;  // one may have several parts
   for (const RangePart& part : parts_) {
+    if (!engines.insert(part.engine).second) continue;
     const EngineStatistics one = part.engine->Statistics();
     all.items += one.items;
     all.deadlines += one.deadlines;

@@ -43,7 +43,7 @@ struct RangePart {
 class RangedEngine final : public Engine {
  public:
   // The first lower bound is empty, and they rise. Each engine is ordered, outlives this one, and
-  // is used for nothing else that writes other keys than its own.
+  // may have several parts, and keys that are no part's.
   explicit RangedEngine(std::vector<RangePart> parts);
 
   const EngineTraits& traits() const override { return traits_; }

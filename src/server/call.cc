@@ -22,6 +22,8 @@ void Call::Error(Status status) const {
     case Code::kIo:
       return Error(fmt::format("MISCONF the log cannot be written, so writes are refused: {} ({})",
                                status.what(), strerrordesc_np(static_cast<int>(status.detail()))));
+    case Code::kMoved:
+      return Error(fmt::format("WRONGRANGE {} (version {})", status.what(), status.detail()));
     default:
       return Error(fmt::format("ERR {}", status.what()));
   }

@@ -73,7 +73,8 @@ struct KbatchSlots {
 // keep their text, because clients know it.
 void ReplyRefused(const Call& call, const Outcome& out, const KbatchSlots& slots, uint32_t slot) {
   const Code code = out.status.code();
-  if (code == Code::kOutOfMemory || code == Code::kSnapshotTooOld || code == Code::kIo) {
+  if (code == Code::kOutOfMemory || code == Code::kSnapshotTooOld || code == Code::kIo ||
+      code == Code::kMoved) {
     return call.Error(out.status);
   }
   const bool condition = slot < slots.operations;

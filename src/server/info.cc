@@ -184,6 +184,14 @@ void DescribeEngines(Server& server, bool are_pools, Out out) {
 void EngineSection(Server& server, Out out) { DescribeEngines(server, false, out); }
 void PoolSection(Server& server, Out out) { DescribeEngines(server, true, out); }
 
+void RangesSection(Server& server, Out out) {
+  const ranges::RangeOwner* const owner = server.state().range_owner();
+  if (owner == nullptr) return;
+  owner->Describe([&](std::string_view name, uint64_t value) {
+    fmt::format_to(out, "ranges_{}:{}\r\n", name, value);
+  });
+}
+
 void XdpSection(Server& server, Out out) {
   HotGets* const hot = server.state().hot_gets();
   if (hot == nullptr) return;
@@ -218,12 +226,19 @@ struct Section {
 };
 
 constexpr Section kSections[] = {
-    {"server", "Server", ServerSection}, {"clients", "Clients", ClientsSection},
-    {"memory", "Memory", MemorySection}, {"persistence", "Persistence", PersistenceSection},
-    {"stats", "Stats", StatsSection},    {"replication", "Replication", ReplicationSection},
-    {"cpu", "CPU", CpuSection},          {"engine", "Engine", EngineSection},
-    {"pool", "Pool", PoolSection},       {"keyspace", "Keyspace", KeyspaceSection},
-    {"xdp", "XDP", XdpSection},          {"hugepages", "HugePages", HugePagesSection, true},
+    {"server", "Server", ServerSection},
+    {"clients", "Clients", ClientsSection},
+    {"memory", "Memory", MemorySection},
+    {"persistence", "Persistence", PersistenceSection},
+    {"stats", "Stats", StatsSection},
+    {"replication", "Replication", ReplicationSection},
+    {"cpu", "CPU", CpuSection},
+    {"engine", "Engine", EngineSection},
+    {"pool", "Pool", PoolSection},
+    {"ranges", "Ranges", RangesSection},
+    {"xdp", "XDP", XdpSection},
+    {"keyspace", "Keyspace", KeyspaceSection},
+    {"hugepages", "HugePages", HugePagesSection, true},
 };
 
 bool IsWanted(const Section& section, std::span<const std::string_view> sections) {

@@ -9,6 +9,7 @@
 #include "durable/log_sync_name.h"
 #include "keyspace/factory.h"
 #include "keyspace/keyspaces.h"
+#include "ranges/served_ranges.h"
 #include "server/glob.h"
 #include "server/option_values.h"
 
@@ -91,6 +92,17 @@ struct ClientMemory {
                                               "argument must be a memory or percent value"};
 };
 
+struct ServedRangesText {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    const auto read = ranges::ReadServedRanges(value);
+    if (!value.empty() && !read) return read.error();
+    options.ranges = value;
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) { return options.ranges; }
+};
+
 constexpr OptionInfo kOptions[] = {
     Row<Addresses<&S::bind>>("bind", "ADDRESS", kAtStart,
                              "Numeric address to listen on; may be given more than once."),
@@ -120,6 +132,8 @@ constexpr OptionInfo kOptions[] = {
     Row<NumberedNames<&S::keyspace_engines>>(
         "keyspace", "N=ENGINE", kAtStart,
         "Index of one keyspace, not of all: hashleaf,key=8,value=16; pool,zk=HOST,name=NAME."),
+    Row<ServedRangesText>("ranges", "zk=...,name=...,at=...", kAtStart,
+                          "Have of keyspace 0 only what a map in ZooKeeper gives to this server."),
     Row<Words<&S::function_libraries>>(
         "function-library", "PATH", kAtStart,
         "Shared object with functions of your own; may be given more than once."),
@@ -241,6 +255,9 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
   }
   if (!options.xdp.empty() && !options.udp) {
     return Refuse(why, "xdp: it answers datagrams, which this server does not take; set udp yes");
+  }
+  if (!options.xdp.empty() && !options.ranges.empty()) {
+    return Refuse(why, "xdp: the network driver does not know which ranges are this server's");
   }
   if (!options.xdp.empty() && !options.requirepass.empty()) {
     return Refuse(why,

@@ -41,6 +41,7 @@ struct ServerOptions {
   std::string engine = "btree";
   uint32_t databases = 16;
   std::map<uint32_t, std::string> keyspace_engines;  // by number, instead of `engine`
+  std::string ranges;                                // keyspace 0's, by a map; empty: all keys
   std::vector<std::string> function_libraries;       // paths of shared objects
   uint32_t btree_node_bytes = BtreeOptions{}.node_bytes;
   uint32_t btree_log_bytes = BtreeOptions{}.log_bytes;

@@ -93,8 +93,8 @@ TEST(Options, EveryRowSetsItsOwnMember) {
     const bool one_choice = option.name == "maxmemory-policy" || option.name == "save";
     ServerOptions options;
     bool set = false;
-    for (const std::string_view value :
-         {"no", "yes", "debug", "::1", "2097152", "7", "4096", "heads", "paper", "1=hash"}) {
+    for (const std::string_view value : {"no", "yes", "debug", "::1", "2097152", "7", "4096",
+                                         "heads", "paper", "1=hash", "zk=a:1,name=b,at=c:1"}) {
       if (!set && option.get(options) != value) set = option.set(options, value).ok();
     }
     EXPECT_EQ(set, !one_choice);

@@ -92,7 +92,7 @@ std::optional<size_t> PackedDispatch::DecodeHello(Session& session, std::string_
           .instance = host_.state().instance(),
           .features = (turn_.IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
                       (durable ? packed::kIsDurable : 0u) |
-                      (takes_datagrams_ ? packed::kTakesDatagrams : 0u),
+                      (takes_datagrams_ ? packed::kTakesDatagrams : 0u) | packed::kHasTop,
           .handles_max = PackedSession::kHandlesMax,
           .first_new = hello.client == 0 ? 0 : host_.state().replies().FirstNewId(hello.client)});
   session.info->last_command.store("packed", std::memory_order_relaxed);

@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/varint.h"
+#include "engine/leaf_links.h"
 #include "server/password.h"
 #include "server/server_call.h"
 #include "wire/byte_writer.h"
 #include "wire/packed_control.h"
 #include "wire/packed_reply.h"
+#include "wire/packed_top.h"
 
 namespace skep {
 namespace {
@@ -116,6 +119,21 @@ Answer ReportStatistics(const Message& message) {
   return payload;
 }
 
+Answer ReportTop(const Message& message) {
+  packed::TopQuestion question;
+  if (!packed::ReadTopQuestion(message.payload, &question)) return Fail(kMalformed);
+  const HasLeafLinks* const tree = LeafLinksOf(message.engine());
+  if (tree == nullptr) return Fail(Code::kNotSupported, "the keyspace's engine has no such links");
+  const uint64_t links_max = question.links_max == 0 ? packed::kTopLinksMax : question.links_max;
+  std::string payload;
+  packed::AppendTop(
+      payload,
+      tree->LinksFrom(question.from,
+                      static_cast<uint32_t>(std::min<uint64_t>(links_max, packed::kTopLinksMax)),
+                      packed::kTopBytesMax));
+  return payload;
+}
+
 // Begins a snapshot, or returns the result of the one that was begun when `snapshots` - 1 had
 // ended.
 Answer Save(const Message& message) {
@@ -155,6 +173,8 @@ Answer AnswerOf(const Message& message) {
       return ReportStatistics(message);
     case Kind::kSave:
       return Save(message);
+    case Kind::kTop:
+      return ReportTop(message);
     case Kind::kBatch:
     case Kind::kAtomic:
     case Kind::kError:

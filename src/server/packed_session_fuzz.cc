@@ -347,26 +347,25 @@ void Program::SendPing(size_t client) {
 void Program::Ask() {
   const size_t client = Below(clients_.size());
   const auto keyspace = static_cast<uint32_t>(Below(World::kKeyspaces));
-  switch (Below(4)) {
+  switch (Below(5)) {
     case 0:
-      Control(client, Kind::kKeyspace, keyspace, {}, [this](std::string_view reply) {
+      return Control(client, Kind::kKeyspace, keyspace, {}, [this](std::string_view reply) {
         EngineTraits told;
         SKEP_CHECK(packed::ReadTraits(reply, &told));
         SKEP_CHECK(told.name == traits_.name && told.ordered == traits_.ordered);
       });
-      return;
     case 1:
-      Control(client, Kind::kStatistics, keyspace, {}, [](std::string_view reply) {
+      return Control(client, Kind::kStatistics, keyspace, {}, [](std::string_view reply) {
         packed::KeyspaceStatistics told;
         SKEP_CHECK(packed::ReadStatistics(reply, &told));
       });
-      return;
     case 2:
-      Control(client, Kind::kSave, keyspace, Varint(0), {}, Code::kNotSupported);
-      return;
+      return Control(client, Kind::kSave, keyspace, Varint(0), {}, Code::kNotSupported);
+    case 3:
+      return Control(client, Kind::kTop, keyspace, Varint(Below(4)) + "k", CheckTop,
+                     traits_.ordered ? Code::kOk : Code::kNotSupported);
     default:
-      Control(client, Kind::kError, keyspace, {}, {}, Code::kInvalidArgument);
-      return;
+      return Control(client, Kind::kError, keyspace, {}, {}, Code::kInvalidArgument);
   }
 }
 

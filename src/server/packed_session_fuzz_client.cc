@@ -4,9 +4,16 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "wire/packed_reply.h"
+#include "wire/packed_top.h"
 
 namespace skep::packed_session_fuzz {
+
+void CheckTop(std::string_view payload) {
+  LeafLinks page;
+  SKEP_CHECK(packed::ReadTop(payload, &page));
+}
 
 void Client::Connect() {
   stream_ = world_.Connect();

@@ -57,6 +57,9 @@ struct Message {
   }
 };
 
+// The payload of a reply to a kTop must be a page of links.
+void CheckTop(std::string_view payload);
+
 class Client {
  public:
   struct Snapshot {

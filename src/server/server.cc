@@ -100,6 +100,7 @@ Status Server::Run() {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  state_.StopRanges();
   if (HotGets* const hot = state_.hot_gets()) hot->Stop();
   if (persistence == nullptr) return {};
   const Status closed = persistence->Close();

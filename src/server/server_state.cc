@@ -69,6 +69,7 @@ ServerState::ServerState(const ServerOptions& options, const Environment& enviro
 
 // The threads use the engines.
 ServerState::~ServerState() {
+  StopRanges();
   if (persistence_ != nullptr) persistence_->StopThreads();
 }
 
@@ -84,7 +85,20 @@ Status ServerState::Open(std::string* problem) {
     if (!hot_gets) return hot_gets.error();
     hot_gets_ = std::move(*hot_gets);
   }
-  return OpenKeyspaces(options, problem);
+  if (const Status s = OpenKeyspaces(options, problem); !s.ok()) return s;
+  return OpenRanges(options, problem);
+}
+
+Status ServerState::OpenRanges(const ServerOptions& options, std::string* problem) {
+  if (options.ranges.empty()) return {};
+  const auto read = ranges::ReadServedRanges(options.ranges);
+  if (!read) return read.error();
+  auto ranges = ranges::ServedRanges::Open(
+      *read, keyspaces_->at(0),
+      {.password = options.requirepass, .now = [this] { return time().Now(); }}, problem);
+  if (!ranges) return ranges.error();
+  ranges_ = std::move(*ranges);
+  return {};
 }
 
 Status ServerState::OpenKeyspaces(const ServerOptions& options, std::string* problem) {

@@ -15,6 +15,7 @@
 #include "base/store_time.h"
 #include "durable/persistence.h"
 #include "keyspace/keyspaces.h"
+#include "ranges/served_ranges.h"
 #include "server/client_registry.h"
 #include "server/current_options.h"
 #include "server/cursor_table.h"
@@ -63,6 +64,10 @@ class ServerState {
   Keyspaces& keyspaces() { return *keyspaces_; }
   // Null if the store is only in memory.
   durable::Persistence* persistence() { return persistence_.get(); }
+  // Null: the server has all keys of keyspace 0.
+  ranges::RangeOwner* range_owner() { return ranges_ != nullptr ? &ranges_->owner() : nullptr; }
+  // No batch is executed any more: what is done for ranges ends, before the log does.
+  void StopRanges() { ranges_.reset(); }
   // The time by which keys expire.
   StoreTime& time() { return persistence_ != nullptr ? persistence_->time() : time_; }
 
@@ -78,6 +83,7 @@ class ServerState {
 
  private:
   Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
+  Status OpenRanges(const ServerOptions& options, std::string* problem);
   void ApplyToPersistence(const ServerOptions& options);
 
   const Environment environment_;
@@ -93,6 +99,7 @@ class ServerState {
   std::unique_ptr<HotGets> hot_gets_;  // engines tell it of writes
   std::unique_ptr<durable::Persistence> persistence_;
   std::unique_ptr<Keyspaces> keyspaces_;
+  std::unique_ptr<ranges::ServedRanges> ranges_;
   ClientRegistry clients_;
   CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
   CursorTable<std::shared_ptr<const Snapshot>> key_scans_;

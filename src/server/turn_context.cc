@@ -47,7 +47,9 @@ size_t TurnContext::AnswerBytesMax(const Session& session) const {
 Version TurnContext::Execute(Engine& engine, Batch& batch) {
   batch.set_now_ms(now_.ms);
   if (batch.kind() == Batch::Kind::kAtomic) batch.set_work_bytes_max(kAtomicWorkBytesMax);
-  const Version ticket = engine.Execute(batch);
+  ranges::RangeOwner* const owner = state_.range_owner();
+  const bool has_owner = owner != nullptr && &engine == &owner->engine();
+  const Version ticket = has_owner ? owner->Execute(batch) : engine.Execute(batch);
   work_bytes_ += batch.work_bytes() + kRequestWorkBytes * batch.size();
   Bump(statistics_.batches);
   Bump(statistics_.batch_requests, batch.size());

@@ -22,6 +22,7 @@ static_assert(SKEP_UNAVAILABLE == static_cast<int>(Code::kUnavailable));
 static_assert(SKEP_ABORTED == static_cast<int>(Code::kAborted));
 static_assert(SKEP_IO == static_cast<int>(Code::kIo));
 static_assert(SKEP_CORRUPT == static_cast<int>(Code::kCorrupt));
+static_assert(SKEP_MOVED == static_cast<int>(Code::kMoved));
 
 // Has no destructor, so that a thread may end after the library is gone.
 struct LastError {

@@ -83,6 +83,7 @@ constexpr Named<ConnectOptions> kConnectOptions[] = {
     {"connections", [](auto text, ConnectOptions& o) { return Read(text, o.connections); }},
     {"timeout_ms", [](auto text, ConnectOptions& o) { return Read(text, o.timeout_ms); }},
     {"datagrams", [](auto text, ConnectOptions& o) { return Read(text, o.datagrams); }},
+    {"fat_root", [](auto text, ConnectOptions& o) { return Read(text, o.fat_root); }},
     {"remembers_writes",
      [](auto text, ConnectOptions& o) { return Read(text, o.remembers_writes); }},
     {"wants_versions", [](auto text, ConnectOptions& o) { return Read(text, o.wants_versions); }},

@@ -51,7 +51,7 @@ inline constexpr std::string_view kMagic = "\xd5SKP";  // no RESP command begins
 inline constexpr uint8_t kVersion = 1;
 
 // The kind of a message. Payloads: packed_request.h and packed_reply.h for kBatch and kAtomic;
-// packed_control.h for the others.
+// packed_top.h for kTop; packed_control.h for the others.
 enum class Kind : uint8_t {
   kBatch = 1,  // an unordered batch
   kAtomic,     // an atomic batch
@@ -65,8 +65,9 @@ enum class Kind : uint8_t {
   kStatistics,
   kSave,   // write a snapshot to the server's directory, as SAVE
   kError,  // from the server only: why it closes the connection
+  kTop,    // links of the leaves of the keyspace's tree (packed_top.h)
 };
-inline constexpr uint8_t kKinds = 12;  // from 1 on
+inline constexpr uint8_t kKinds = 13;  // from 1 on
 
 // The most bytes of a reply's payload. Values of points take at most a third of it
 // (kAnswerBytesMax); ranges that do not fit are refused (packed_reply.h).
@@ -96,6 +97,7 @@ enum Feature : uint32_t {
   kNeedsAuth = 1,       // a kAuth message must come first
   kIsDurable = 2,       // there is a log, so that kSync has an effect
   kTakesDatagrams = 4,  // UDP, on the address and port of the connection
+  kHasTop = 8,          // the kind kTop, and Outcome::hint of requests whose hint was stale
 };
 
 struct ClientHello {

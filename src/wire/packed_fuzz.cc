@@ -1,5 +1,5 @@
-// Property: whatever the bytes are, decoding requests and replies reads nothing outside them;
-// requests that are decoded and encoded again are the same requests.
+// Property: whatever the bytes are, decoding requests, replies and pages of links reads nothing
+// outside them; what is decoded and encoded again is the same.
 //
 // Input: byte 0 is how many requests, byte 1 chooses the kind and flags, the rest is the payload.
 
@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
+#include "wire/packed_top.h"
 
 namespace skep::packed {
 namespace {
@@ -26,6 +27,28 @@ void CheckEncodedAgain(const Batch& batch) {
   SKEP_CHECK(once == twice);
 }
 
+void CheckTop(std::string_view bytes) {
+  LeafLinks page;
+  if (!ReadTop(bytes, &page)) return;
+  std::string once;
+  AppendTop(once, page);
+  LeafLinks decoded;
+  SKEP_CHECK(ReadTop(once, &decoded));
+  std::string twice;
+  AppendTop(twice, decoded);
+  SKEP_CHECK(once == twice);
+}
+
+void CheckTopQuestion(std::string_view bytes) {
+  TopQuestion question;
+  if (!ReadTopQuestion(bytes, &question)) return;
+  std::string once;
+  AppendTopQuestion(once, question);
+  TopQuestion decoded;
+  SKEP_CHECK(ReadTopQuestion(once, &decoded));
+  SKEP_CHECK(decoded.links_max == question.links_max && decoded.from == question.from);
+}
+
 void Run(uint8_t count, uint8_t choice, std::string_view bytes) {
   const bool atomic = (choice & 1) != 0;
   const Header header{.payload_bytes = static_cast<uint32_t>(bytes.size()),
@@ -37,6 +60,8 @@ void Run(uint8_t count, uint8_t choice, std::string_view bytes) {
   if (TakeSettings(header, payload) && TakeRequests(payload, count, kNoLimit, batch).ok()) {
     CheckEncodedAgain(batch);
   }
+  CheckTop(bytes);
+  CheckTopQuestion(bytes);
   Batch answered;
   for (uint32_t i = 0; i < count; ++i) answered.Get("k");
   if (!ReadReply(header, bytes, answered).ok()) return;

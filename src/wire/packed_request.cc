@@ -27,17 +27,17 @@ class RequestWriter {
  public:
   explicit RequestWriter(char* at) : writer_(at) {}
 
-  void Add(const Request& request, bool begins_part) {
+  void Add(const Request& request, Hint hint, bool begins_part) {
     const bool has_value = HasValue(request.op);
     const bool same_value = has_value && has_value_ && request.value == value_;
     const bool sends_value = has_value && !same_value;
     const bool same_sizes = has_sizes_ && request.key.size() == key_bytes_ &&
                             (!sends_value || (has_value_ && request.value.size() == value_bytes_));
-    const uint8_t fields = FieldsOf(request, begins_part);
+    const uint8_t fields = FieldsOf(request, hint, begins_part);
     writer_.Byte(
         static_cast<uint8_t>(static_cast<uint8_t>(request.op) | (same_sizes ? kSameSizes : 0) |
                              (same_value ? kSameValue : 0) | (fields != 0 ? kHasFields : 0)));
-    if (fields != 0) AddFields(request, fields);
+    if (fields != 0) AddFields(request, hint, fields);
     AddOperand(request);
     if (!same_sizes) {
       writer_.Varint(request.key.size());
@@ -55,20 +55,20 @@ class RequestWriter {
   char* end() const { return writer_.at(); }
 
  private:
-  static uint8_t FieldsOf(const Request& request, bool begins_part) {
+  static uint8_t FieldsOf(const Request& request, Hint hint, bool begins_part) {
     return static_cast<uint8_t>(
         (request.flags != 0 ? kFlags : 0) | (request.when != 0 ? kWhen : 0) |
         (request.limit != kNoLimit ? kLimit : 0) | (request.deadline_ms != 0 ? kDeadline : 0) |
-        (request.hint.bits != 0 ? kHint : 0) | (begins_part ? kPart : 0));
+        (hint.bits != 0 ? kHint : 0) | (begins_part ? kPart : 0));
   }
 
-  void AddFields(const Request& request, uint8_t fields) {
+  void AddFields(const Request& request, Hint hint, uint8_t fields) {
     writer_.Byte(fields);
     if ((fields & kFlags) != 0) writer_.Byte(request.flags);
     if ((fields & kWhen) != 0) writer_.Byte(request.when);
     if ((fields & kLimit) != 0) writer_.Varint(request.limit);
     if ((fields & kDeadline) != 0) writer_.Varint(request.deadline_ms + 1);
-    if ((fields & kHint) != 0) writer_.Fixed(request.hint.bits);
+    if ((fields & kHint) != 0) writer_.Fixed(hint.bits);
   }
 
   void AddOperand(const Request& request) {
@@ -142,7 +142,8 @@ Operand OperandOf(const Request& request) {
   }
 }
 
-void AppendBatch(std::string& to, Header header, const Batch& batch, uint64_t snapshot) {
+void AppendBatch(std::string& to, Header header, const Batch& batch, uint64_t snapshot,
+                 std::span<const Hint> hints) {
   const bool limits = batch.scan_bytes_max() != SIZE_MAX || batch.scan_visits_max() != kNoLimit;
   header.kind = batch.kind() == Batch::Kind::kAtomic ? Kind::kAtomic : Kind::kBatch;
   header.count = static_cast<uint32_t>(batch.size());
@@ -170,7 +171,7 @@ void AppendBatch(std::string& to, Header header, const Batch& batch, uint64_t sn
     for (const Request& request : batch.requests()) {
       bool begins_part = false;
       for (; part != batch.part_begins().end() && *part == slot; ++part) begins_part = true;
-      writer.Add(request, begins_part);
+      writer.Add(request, hints.empty() ? request.hint : hints[slot], begins_part);
       ++slot;
     }
     return static_cast<size_t>(writer.end() - bytes);

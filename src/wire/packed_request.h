@@ -31,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -65,9 +66,11 @@ Operand OperandOf(const Request& request);
 
 // Appends a message with everything of the batch that a server can use: kind, snapshot (by the
 // server's number), scan limits, parts and requests. `header` has id, keyspace and the flags kSync,
-// kWantDeadlines, kWantVersions, kRemember; the other fields are set here. Cost: one pass for the
-// size, one to write; at most one allocation for each function.
-void AppendBatch(std::string& to, Header header, const Batch& batch, uint64_t snapshot = 0);
+// kWantDeadlines, kWantVersions, kRemember; the other fields are set here. `hints`, unless empty,
+// has a hint for each request, which replaces the request's own. Cost: one pass for the size, one
+// to write; at most one allocation for each function.
+void AppendBatch(std::string& to, Header header, const Batch& batch, uint64_t snapshot = 0,
+                 std::span<const Hint> hints = {});
 
 // The fields of such a payload before its requests.
 struct BatchSettings {

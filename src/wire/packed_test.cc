@@ -12,6 +12,7 @@
 #include "model/model_engine.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
+#include "wire/packed_top.h"
 
 namespace skep::packed {
 namespace {
@@ -385,6 +386,68 @@ TEST(PackedReply, RefusesItemsThatDoNotFit) {
       EXPECT_EQ(decoded.outcome(6).value, "value");
     }
   }
+}
+
+// Goal: a page of links arrives as it was sent; one that is cut, has no link or too many, or whose
+// fences do not rise, is refused. The page of the documentation has its bytes.
+TEST(PackedTop, ArrivesOrIsRefused) {
+  LeafLinks page;
+  page.links.push_back({.lower = "", .hint = {0x0001'0000'0000'0001}, .hits = 0});
+  page.links.push_back({.lower = "k", .hint = {0x0001'0000'0000'0002}, .hits = 3});
+  std::string bytes;
+  AppendTop(bytes, page);
+  EXPECT_EQ(bytes, "\x02\x00\x01\0\0\0\0\0\x01\0\x00\x01k\x02\0\0\0\0\0\x01\0\x03"s);
+  page.next = "next";
+  bytes.clear();
+  AppendTop(bytes, page);
+  LeafLinks decoded;
+  ASSERT_TRUE(ReadTop(bytes, &decoded));
+  EXPECT_EQ(decoded.next, page.next);
+  ASSERT_EQ(decoded.links.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(decoded.links[i].lower, page.links[i].lower);
+    EXPECT_EQ(decoded.links[i].hint.bits, page.links[i].hint.bits);
+    EXPECT_EQ(decoded.links[i].hits, page.links[i].hits);
+  }
+  for (size_t size = 0; size < bytes.size() - page.next.size(); ++size) {
+    LeafLinks cut;
+    EXPECT_FALSE(ReadTop(std::string_view(bytes).substr(0, size), &cut)) << size;
+  }
+  const auto is_refused = [](const LeafLinks& wrong) {
+    std::string sent;
+    AppendTop(sent, wrong);
+    LeafLinks read;
+    return !ReadTop(sent, &read);
+  };
+  EXPECT_TRUE(is_refused({}));
+  LeafLinks falls;
+  falls.links = {{.lower = "b"}, {.lower = "a"}};
+  EXPECT_TRUE(is_refused(falls));
+  LeafLinks begins_again;
+  begins_again.links = {{.lower = "b"}};
+  begins_again.next = "b";
+  EXPECT_TRUE(is_refused(begins_again));
+  LeafLinks many;
+  for (uint32_t i = 0; i <= kTopLinksMax; ++i) {
+    many.links.push_back({.lower = many.bytes.Copy(std::to_string(10'000 + i))});
+  }
+  EXPECT_TRUE(is_refused(many));
+  many.links.pop_back();
+  EXPECT_FALSE(is_refused(many));
+}
+
+// Goal: hints beside a batch are sent instead of its own.
+TEST(PackedRequest, HintsBesideTheBatchAreSent) {
+  Batch batch;
+  batch.Add({.op = Op::kGet, .key = "a", .hint = {1}});
+  batch.Get("b");
+  const Hint hints[] = {{0}, {7}};
+  std::string message;
+  AppendBatch(message, {}, batch, 0, hints);
+  Batch decoded;
+  ASSERT_TRUE(Decode(message, decoded).ok());
+  EXPECT_EQ(decoded.requests()[0].hint.bits, 0u);
+  EXPECT_EQ(decoded.requests()[1].hint.bits, 7u);
 }
 
 // Goal: a failure of a whole message arrives with its text and detail.

@@ -22,7 +22,7 @@ from differential.streams import stream
 from differential.table import COMMANDS, ELSEWHERE
 from skep_process import SANITIZED
 
-COMMANDS_TOTAL = int(os.environ.get("SKEP_DIFFERENTIAL_COMMANDS", 10_000 if SANITIZED else 30_000))
+COMMANDS_TOTAL = int(os.environ.get("SKEP_DIFFERENTIAL_COMMANDS", 10_000 if SANITIZED else 15_000))
 STREAM_COMMANDS = 300
 # Below this, luck decides what a run has seen.
 COVERAGE_COMMANDS_MIN = 50_000

@@ -5,6 +5,7 @@ import struct
 
 MAGIC = b"\xd5SKP"
 BATCH, ATOMIC, AUTH, PING, KEYSPACE, OPEN_SNAPSHOT, CLOSE_SNAPSHOT = range(1, 8)
+TOP = 13
 GET, PUT, INSERT, UPDATE, DELETE = range(5)
 APPLY, SCAN, COUNT, REQUIRE_ABSENT = 7, 11, 12, 15
 DONE, ABSENT, EXISTS, MISMATCH, ABORTED, REFUSED = range(6)
@@ -29,9 +30,9 @@ def counted(data):
     return varint(len(data)) + data
 
 
-def request(op, key=b"", value=None, flags=0, limit=None, operand=b""):
+def request(op, key=b"", value=None, flags=0, limit=None, hint=b"", operand=b""):
     """One request that leaves nothing out."""
-    fields = (1 if flags else 0) | (4 if limit is not None else 0)
+    fields = (1 if flags else 0) | (4 if limit is not None else 0) | (16 if hint else 0)
     out = bytes([op | (128 if fields else 0)])
     if fields:
         out += bytes([fields])
@@ -39,7 +40,7 @@ def request(op, key=b"", value=None, flags=0, limit=None, operand=b""):
         out += bytes([flags])
     if limit is not None:
         out += varint(limit)
-    out += operand + varint(len(key))
+    out += hint + operand + varint(len(key))
     if value is not None:
         out += varint(len(value))
     return out + key + (value or b"")
@@ -59,6 +60,9 @@ class Reader:
         assert len(part) == count
         self.at += count
         return part
+
+    def rest(self):
+        return self.take(len(self.data) - self.at)
 
     def byte(self):
         return self.take(1)[0]
@@ -156,7 +160,8 @@ class Client:
     def __init__(self, port, client_id=0):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.sendall(MAGIC + struct.pack("<BBHQ", 1, 1, 0, client_id))
-        magic, self.version, _, self.keyspaces, *_ = struct.unpack("<4sBBHIIQII8x", self._take(40))
+        magic, self.version, _, self.keyspaces, _, _, _, self.features, _ = struct.unpack(
+            "<4sBBHIIQII8x", self._take(40))
         assert magic == MAGIC and self.version == 1
         self.last_id = 0
 

@@ -166,6 +166,34 @@ class PackedTest(ServerTest):
         self.check("PONG", "PING")
 
 
+    def test_the_leaves_of_a_tree(self):
+        """Links of all leaves, page by page; with them, requests have hints that are right, or not."""
+        for begin in range(0, 2000, 100):
+            self.client.call("MSET", *(part for i in range(begin, begin + 100)
+                                       for part in (f"key{i:05}", "v" * 20)))
+        self.assertTrue(self.packed.features & 8)
+        links = []
+        start = b""
+        while True:
+            _, reply = self.packed.call(packed.TOP, varint(3) + start)
+            reader = Reader(reply)
+            page = [(reader.take(reader.varint()), reader.take(8), reader.varint())
+                    for _ in range(reader.varint())]
+            self.assertLessEqual(len(page), 3)
+            links += page
+            start = reader.rest()
+            if not start:
+                break
+        self.assertGreater(len(links), 5)
+        self.assertEqual([lower for lower, _, _ in links], sorted({lower for lower, _, _ in links}))
+        for i in range(0, 2000, 37):
+            key = f"key{i:05}".encode()
+            right = max((lower, hint) for lower, hint, _ in links if lower <= key)[1]
+            wrong = links[0][1] if right != links[0][1] else links[1][1]
+            told = self.packed.batch(request(GET, key, hint=right), request(GET, key, hint=wrong))
+            self.assertEqual([outcome["value"] for outcome in told], [b"v" * 20] * 2)
+            self.assertEqual([outcome.get("hint") for outcome in told], [None, right])
+
     def test_a_thousand_clients_that_leave(self):
         """Clients leave in the middle of a message, of which nothing is done, or before the answer."""
         payload = request(PUT, b"left", b"value")

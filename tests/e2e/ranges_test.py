@@ -5,13 +5,17 @@ Method: scripts/zookeeper, two skep-server, a pool, a map of skep-netindex, a sk
 
 Usage: ranges_test.py SKEP_NETINDEX SKEP_POOL LIBSKEP"""
 
+import itertools
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -20,6 +24,36 @@ from skep_process import (BINARY, PATIENCE_S, ROOT, Process, SkepServer, library
                           zookeeper_jar)
 
 NETINDEX, POOL, LIBRARY = "", "", ""
+
+
+class Counter:
+    """Increments keys by a connection of its own, until it is stopped."""
+
+    def __init__(self, server, keys):
+        self.client = server.connect()
+        self.keys = keys
+        self.counts = dict.fromkeys(keys, 0)
+        self.refused = set()
+        self.stops = False
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        for key in itertools.cycle(self.keys):
+            if self.stops:
+                return
+            reply = self.client.call("INCR", key)
+            if isinstance(reply, Error):
+                self.refused.add(str(reply))
+            else:
+                self.counts[key] += 1
+
+    def stop(self):
+        if self.thread.is_alive():
+            self.stops = True
+            self.thread.join()
+            self.client.close()
+        return self.counts, self.refused
 
 
 @needs(zookeeper_jar(), "libzookeeper-java")
@@ -140,11 +174,112 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
         self.assertEqual(client.call("MSET", "ada", "1", "zoe", "2"), "OK")
         last.popen.kill()
         last.popen.wait()
+        last.popen.stdout.close()
         self.assertEqual(client.call("GET", "ada"), b"1")
         self.assertIsInstance(client.call("GET", "zoe"), Error)
         self.assertIsInstance(client.call("DBSIZE"), Error)
         self.assertIsInstance(client.call("KRANGE", "-", "+"), Error)
         self.assertEqual(client.call("KRANGE", "-", "(m"), [b"ada"])
+
+    def ranged_server(self, *options):
+        """A server that knows the map "users", at a port that it had before."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        ranges = f"zk={self.zk},name=users,at=127.0.0.1:{port},session=4000"
+        return self.server("--port", str(port), "--ranges", ranges, *options)
+
+    def await_served(self, client, key):
+        deadline = time.monotonic() + PATIENCE_S
+        while isinstance(client.call("GET", key), Error):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_ranges_are_moved(self):
+        """While clients count, ranges go from server to server, and no count is lost or doubled."""
+        servers = [self.ranged_server() for _ in range(3)]
+        at = [f"127.0.0.1:{server.port}" for server in servers]
+        direct = [server.connect() for server in servers]
+        for client in direct:
+            self.addCleanup(client.close)
+        self.assertIn("no lease", str(direct[0].call("GET", "a")))
+        self.assertEqual(self.ctl("set", at[0], f"m={at[1]}"), (0, "", ""))
+        self.await_served(direct[0], "a")
+        self.await_served(direct[1], "z")
+        front = self.server("--keyspace", f"0=ranges,zk={self.zk},name=users,timeout=20000")
+        client = front.connect()
+        self.addCleanup(client.close)
+        keys = [f"{chr(c)}{i}" for c in range(ord("a"), ord("z") + 1) for i in range(40)]
+        self.assertEqual(client.call("MSET", *[w for key in keys for w in (key, "0")]), "OK")
+        self.assertEqual(client.call("SET", "deadline", "soon", "PXAT", 4_000_000_000_000), "OK")
+        counter = Counter(front, keys)
+        self.addCleanup(counter.stop)
+        for lower, server in (("f", 1), ("f", 2), ("", 2), ("", 0), ("f", 1), ("t", 2), ("", 1)):
+            code, _, error = self.ctl("move", lower, at[server])
+            self.assertEqual((code, error), (0, ""))
+        counts, refused = counter.stop()
+        self.assertGreater(sum(counts.values()), 0)
+        self.assertEqual(client.call("MGET", *keys), [str(counts[key]).encode() for key in keys])
+        self.assertEqual(client.call("KCOUNT", "-", "+"), len(keys) + 1)
+        self.assertEqual(client.call("PEXPIRETIME", "deadline"), 4_000_000_000_000)
+        self.assertLessEqual(refused, {"ERR these keys are being moved to another server, and "
+                                       "read-only meanwhile"})
+        moved = direct[0].call("SET", "a", "1")
+        self.assertIn("WRONGRANGE", str(moved))
+        self.assertEqual(direct[0].call("DBSIZE"), 0)
+        self.check_misuse(at)
+
+    def check_misuse(self, at):
+        self.assertEqual(self.ctl("move", "a", at[1]), (0, "", ""))  # they are there
+        for words, why in ((["move", "a", "127.0.0.1:1"], "it does not know the map"),
+                           (["move", "a", "pool:b"], "to a skep-server only"),
+                           (["cancel", "a"], "no keys from there on are being copied")):
+            code, _, error = self.ctl(*words)
+            self.assertEqual((code, why in error), (1, True), error)
+        self.assertEqual(self.ctl("move", "0xzz", at[1])[0], 2)
+
+    def test_a_server_that_dies(self):
+        """Its range is given to another one once its session has ended; what it logged is there
+        again when it comes back to a range."""
+        folder = os.path.join(self.folder, "data")
+        first, second = self.ranged_server("--dir", folder, "--appendfsync", "always"), self.ranged_server()
+        at = [f"127.0.0.1:{server.port}" for server in (first, second)]
+        self.assertEqual(self.ctl("set", at[0]), (0, "", ""))
+        client = first.connect()
+        self.await_served(client, "a")
+        self.assertEqual(client.call("SET", "a", "logged"), "OK")
+        client.close()
+        first.popen.kill()
+        first.popen.wait()
+        first.popen.stdout.close()
+        self.assertEqual(self.ctl("set", "--replace", at[1]), (0, "", ""))
+        client = second.connect()
+        self.addCleanup(client.close)
+        self.await_served(client, "a")
+        self.assertEqual(client.call("SET", "b", "new"), "OK")
+        code, _, error = self.ctl("move", "", at[0])
+        self.assertEqual((code, "does not know the map" in error), (1, True), error)
+        ranges = f"zk={self.zk},name=users,at={at[0]},session=4000"
+        again = self.server("--port", str(first.port), "--ranges", ranges, "--dir", folder)
+        code = 1
+        while code != 0:
+            code, _, error = self.ctl("move", "", at[0])
+        client = again.connect()
+        self.addCleanup(client.close)
+        self.assertEqual(client.call("MGET", "a", "b"), [None, b"new"])
+
+    def test_options_of_ranges(self):
+        for text, why in (("name=a,at=b:1", "ranges need zk"), ("zk=a:1,name=a,at=b", "ranges are zk"),
+                          ("zk=a:1,name=a/b,at=b:1", "ranges are zk"), ("zk=a:1,size=3", "ranges are"),
+                          ("zk=a:1,name=a,at=b:1,session=5", "a session is 1000")):
+            done = subprocess.run([BINARY, "--port", "0", "--ranges", text], check=False,
+                                  capture_output=True, timeout=PATIENCE_S)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(why.encode(), done.stdout + done.stderr)
+        done = subprocess.run([BINARY, "--port", "0", "--engine", "hash", "--ranges",
+                               "zk=127.0.0.1:1,name=a,at=b:1"], check=False, capture_output=True,
+                              timeout=PATIENCE_S)
+        self.assertIn(b"must be ordered", done.stdout + done.stderr)
 
     def test_maps(self):
         self.assertEqual(self.ctl("show"), (

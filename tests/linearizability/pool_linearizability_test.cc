@@ -31,6 +31,7 @@
 #include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
 #include "tests/linearizability/supported_client.h"
+#include "tests/linearizability/unsure_client.h"
 
 // The library of ZooKeeper loses its own records of what is under way when a session is ended.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
@@ -48,24 +49,6 @@ namespace linearizability {
 namespace {
 
 using std::chrono::milliseconds;
-
-// A request that was refused may have been done: its answer may have been lost. Counts calls.
-class UnsureClient final : public KvClient {
- public:
-  UnsureClient(std::unique_ptr<KvClient> inner, std::atomic<uint64_t>& calls)
-      : inner_(std::move(inner)), calls_(calls) {}
-
-  bool Supports(const Operation& operation) const override { return inner_->Supports(operation); }
-  Reply Perform(Operation& operation) override {
-    calls_.fetch_add(1, std::memory_order_relaxed);
-    const Reply reply = inner_->Perform(operation);
-    return reply == Reply::kRefused ? Reply::kLost : reply;
-  }
-
- private:
-  const std::unique_ptr<KvClient> inner_;
-  std::atomic<uint64_t>& calls_;
-};
 
 enum class PoolFault : uint8_t {
   kNone,

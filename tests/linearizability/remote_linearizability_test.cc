@@ -10,6 +10,7 @@
 #include "keyspace/keyspaces.h"
 #include "tests/client/flaky_proxy.h"
 #include "tests/client/lossy_network.h"
+#include "tests/client/lying_tree.h"
 #include "tests/client/test_server.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
@@ -32,9 +33,12 @@ namespace {
 
 class RemoteHistories : public testing::Test {
  protected:
-  void Connect(const Address& address, bool datagrams = false) {
-    auto store = Store::Connect(
-        {.address = address, .connections = 2, .timeout_ms = 60'000, .datagrams = datagrams});
+  void Connect(const Address& address, bool datagrams = false, bool fat_root = false) {
+    auto store = Store::Connect({.address = address,
+                                 .connections = 2,
+                                 .timeout_ms = 60'000,
+                                 .datagrams = datagrams,
+                                 .fat_root = fat_root});
     ASSERT_TRUE(store.has_value()) << store.error().ToString();
     store_ = std::move(*store);
   }
@@ -130,6 +134,32 @@ TEST_F(RemoteHistories, AreLinearizableOverDatagramsThatGetLost) {
   });
   std::cout << tally_ << "\n" << network.lost() << " of " << network.carried() << " lost\n";
   EXPECT_GT(network.lost(), 0u);
+  EXPECT_GT(tally_.held, 0u);
+}
+
+// Goal: the answers are linearizable if requests have hints, from a server that tells its leaves as
+// they are, and from one that lies, so that most hints name another node of the tree or none.
+// Method: small nodes, so that the leaves split and join.
+TEST_F(RemoteHistories, AreLinearizableWithHintsThatMayBeLies) {
+  constexpr uint64_t kRoundsMin = 20;
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  ServerOptions options;
+  options.workers = 3;
+  options.btree_node_bytes = 2048;
+  options.btree_log_bytes = 128;
+  TestServer truthful(options);
+  TestServer liar(options, {}, &kLyingTree);
+  for (const TestServer* const server : {&truthful, &liar}) {
+    ASSERT_NO_FATAL_FAILURE(Connect(server->address(), false, true));
+    ForRounds(kRoundsMin, [&](uint64_t round) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+      RoundShape shape = ShapeOf(round);
+      shape.mix.ticks = 0;
+      RunRound(seed + round, shape);
+    });
+  }
+  std::cout << tally_ << "\n";
   EXPECT_GT(tally_.held, 0u);
 }
 

@@ -4,10 +4,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "keyspace/factory.h"
+#include "pool/client_session.h"
+#include "pool/fields.h"
+#include "pool/messages.h"
 #include "tests/linearizability/workload.h"
 #include "tests/simulation/pool_client.h"
 
@@ -23,6 +27,7 @@ using linearizability::Workload;
 
 constexpr uint32_t kClients = 3;
 constexpr std::chrono::minutes kLimit(10);
+constexpr uint64_t kLookNs = 1'000'000;  // how often it is looked for what is waited for
 
 std::unique_ptr<Engine> MakeTree() {
   static MemoryBudget budget;
@@ -73,6 +78,9 @@ class Run {
     if (plan_.has_agents) {
       pool_.AddAgents(pool::Eviction::kNone, [this] { return AgentPauseNs(); });
     }
+    if (plan_.memory_drains > 0) {
+      pool_.AddClient("operator", [this] { DrainServers(); }, [] { return uint64_t{0}; });
+    }
     const bool has_ended = pool_.Run(kLimit);
     for (const auto& engine : engines_) Count(engine->statistics());
     CountMoves();
@@ -113,7 +121,7 @@ class Run {
     Record(client, {.steps = {{.action = Action::kGet, .key = key}}});
     if (++ready_ == kClients) PlanFaults();
     AwaitOthers(kClients);
-    for (uint32_t i = 0; i < PoolPlan::kOperations; ++i) {
+    for (uint32_t i = 0; i < plan_.operations; ++i) {
       if (plan_.think_ns_max > 0) pool_.Sleep(random_.Below(plan_.think_ns_max));
       Record(client, Next(workload, number));
     }
@@ -165,41 +173,101 @@ class Run {
     PlanCuts();
     PlanFate();
     PlanPauses();
-    if (plan_.memory_losses > 0) After(random_.Below(plan_.span_ns / 2), [this] { LoseMemory(1); });
+    if (plan_.memory_losses > 0) After(random_.Below(plan_.span_ns / 2), [this] { LoseMemory(); });
   }
 
-  // The n-th memory server dies; the index servers learn of it in a while.
-  void LoseMemory(uint32_t n) {
-    constexpr uint64_t kLookNs = 1'000'000;
-    const uint32_t server = 100 + n;
+  // The memory server that has the most chunks in use dies; the index servers learn of it in a
+  // while. The next one dies when every chunk has two replicas again.
+  void LoseMemory() {
+    const uint32_t server = BusiestServer();
+    if (server == 0) return After(kLookNs, [this] { LoseMemory(); });
+    EndServer(server);
     ++tally_.memory_losses;
+    if (++losses_ < plan_.memory_losses) After(kLookNs, [this, server] { LoseNext(server); });
+  }
+  void LoseNext(uint32_t before) {
+    if (ready_ == 2 * kClients) return;
+    IsMadeUpFor(before) ? LoseMemory() : After(kLookNs, [this, before] { LoseNext(before); });
+  }
+  void EndServer(uint32_t server) {
     pool_.Kill(server);
     pool_.EndSession(server);
+    TellIndexServers();
+  }
+  void TellIndexServers() {
     for (const uint32_t id : {1u, 2u}) {
       After(random_.Below(1 + plan_.learn_ns_max), [this, id] { pool_.Tell(id); });
     }
-    if (n < plan_.memory_losses) {
-      After(kLookNs, [this, n, kLookNs] { LoseNextMemory(n, kLookNs); });
-    }
   }
 
-  // When every chunk has two replicas again.
-  void LoseNextMemory(uint32_t n, uint64_t look_ns) {
-    if (ready_ == 2 * kClients) return;
-    if (!IsMadeUpFor(100 + n)) {
-      return After(look_ns, [this, n, look_ns] { LoseNextMemory(n, look_ns); });
-    }
-    LoseMemory(n + 1);
+  // Null: no index server knows them now.
+  const pool::Chunks* ChunksOfPool() {
+    pool::IndexServer* const hash = pool_.index_server(pool_.map().hash_server);
+    return hash == nullptr || hash->state() == nullptr ? nullptr : &hash->state()->chunks();
   }
   bool IsMadeUpFor(uint32_t server) {
-    pool::IndexServer* const hash = pool_.index_server(pool_.map().hash_server);
-    if (hash == nullptr || hash->state() == nullptr) return false;
-    const pool::Chunks& chunks = hash->state()->chunks();
-    const pool::Chunks::Server* const lost = chunks.FindServer(server);
+    const pool::Chunks* const chunks = ChunksOfPool();
+    if (chunks == nullptr) return false;
+    const pool::Chunks::Server* const lost = chunks->FindServer(server);
     if (lost == nullptr || lost->is_there()) return false;
-    return std::ranges::all_of(chunks.all(), [](const pool::Chunks::Chunk& chunk) {
+    return std::ranges::all_of(chunks->all(), [](const pool::Chunks::Chunk& chunk) {
       return chunk.state == pool::Chunks::State::kFree || chunk.frames[1] != pool::kNoFrame;
     });
+  }
+  // Of those that may be written to. 0: none is known.
+  uint32_t BusiestServer() {
+    const pool::Chunks* const chunks = ChunksOfPool();
+    std::map<uint32_t, uint32_t> used;
+    if (chunks == nullptr) return 0;
+    for (const pool::Chunks::Chunk& chunk : chunks->all()) {
+      if (chunk.state == pool::Chunks::State::kFree) continue;
+      for (const uint32_t frame : chunk.frames) {
+        if (frame == pool::kNoFrame) continue;
+        const pool::Chunks::Server& server = chunks->ServerOf(frame);
+        if (server.state == pool::Chunks::ServerState::kOpen) ++used[server.range.server];
+      }
+    }
+    std::erase_if(used, [this](const auto& one) {
+      return !pool_.map().live_memory_servers.contains(one.first);
+    });
+    const auto busiest =
+        std::ranges::max_element(used, {}, [](const auto& one) { return one.second; });
+    return busiest == used.end() ? 0 : busiest->first;
+  }
+
+  // The body of the pool's operator: has the busiest server drained and ends it, and starts another
+  // one each time.
+  void DrainServers() {
+    pool::ClientSession session(pool_.fabric().Open({}).value(), pool_.simulation().clock(),
+                                [this] { return pool_.map(); });
+    AwaitOthers(kClients);
+    for (uint32_t i = 1; i <= plan_.memory_drains; ++i) {
+      pool_.Sleep(random_.Below(plan_.span_ns / plan_.memory_drains));
+      pool_.AddMemoryServer(100 + plan_.memory_servers + i);
+      TellIndexServers();
+      for (uint32_t client = 0; client < kClients; ++client) {
+        After(random_.Below(1 + plan_.learn_ns_max),
+              [this, client] { maps_[client] = pool_.map(); });
+      }
+      const uint32_t server = BusiestServer();
+      if (server == 0 || !Drain(session, server)) continue;
+      pool_.Await([&] { return ready_ == 2 * kClients || IsDrained(server); });
+      if (!IsDrained(server)) return;
+      ++tally_.memory_drains;
+      EndServer(server);
+    }
+  }
+  bool Drain(pool::ClientSession& session, uint32_t server) {
+    session.set_deadline_ns(pool_.now_ns() + plan_.span_ns);
+    std::string request(1, static_cast<char>(pool::MessageKind::kDrain));
+    AppendVarint(request, server);
+    pool::ReplyCode code;
+    return session.Call(pool::ClientSession::To::kHashServer, request, &code).has_value();
+  }
+  bool IsDrained(uint32_t server) {
+    const pool::Chunks* const chunks = ChunksOfPool();
+    return chunks != nullptr &&
+           chunks->FindServer(server)->state == pool::Chunks::ServerState::kDrained;
   }
 
   // By how much a client's Poll returns late.
@@ -292,6 +360,7 @@ class Run {
   std::unique_ptr<rma::SimTamper> tamper_;
   // Clients that wait for the others, or have begun; and again those that have done all.
   uint32_t ready_ = 0;
+  uint32_t losses_ = 0;  // of memory servers
   bool has_answered_ = false;
   std::vector<pool::PoolMap> maps_;  // as each client knows it
   std::vector<std::unique_ptr<pool::PoolEngine>> engines_;

@@ -26,6 +26,7 @@ struct PoolTally {
   uint64_t deposed = 0;
   uint64_t long_pauses = 0;
   uint64_t memory_losses = 0;  // memory servers that died
+  uint64_t memory_drains = 0;  // that were drained and have ended
   uint64_t chunks_copied = 0;
   uint64_t items_moved = 0;  // by cleaners
   uint64_t chunks_cleaned = 0;

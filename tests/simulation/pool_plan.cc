@@ -20,7 +20,7 @@ PoolPlan::PoolPlan(Kind kind, Random& random) {
   slow_one_in = uint64_t{4} << random.Below(5);
   stall_one_in = uint64_t{2} << random.Below(5);
   if (random.Chance(1, 2)) think_ns_max = random.Chance(1, 2) ? 20 * step_ns : 100 * kMs;
-  span_ns = kOperations * (40 * step_ns + think_ns_max / 2);
+  span_ns = operations * (40 * step_ns + think_ns_max / 2);
   keys = random.Chance(1, 2) ? 2 : 3 + static_cast<uint32_t>(random.Below(2));
   ranges = 2 + static_cast<uint32_t>(random.Below(6));
   if (random.Chance(1, 2)) cuts = 1 + random.Below(6);
@@ -54,7 +54,7 @@ void PoolPlan::Emphasize(Kind kind) {
       victim = 1;
       // Clients are at work before, when and after the other server takes over.
       think_ns_max = times.lease_ns / 2;
-      span_ns = kOperations * think_ns_max / 2;
+      span_ns = operations * think_ns_max / 2;
       fate_ns = span_ns / 4;
       learn_ns_max = times.lease_ns / 4;
       break;
@@ -69,11 +69,14 @@ void PoolPlan::Emphasize(Kind kind) {
       has_agents = true;
       step_ns = std::min<uint64_t>(step_ns, 50'000);
       think_ns_max = 100 * kMs;
-      span_ns = kOperations * think_ns_max / 2;
+      span_ns = operations * think_ns_max / 2;
       // The second death comes in the middle of the operations only if all goes well.
       pause_one_in = 0;
       pauses_servers = false;
       fate = Fate::kNone;
+      break;
+    case Kind::kHundred:
+      TakeHundredServers();
       break;
     case Kind::kUsedAgain:
     case Kind::kCleaned:
@@ -82,7 +85,7 @@ void PoolPlan::Emphasize(Kind kind) {
       times.lease_ns *= 5;
       times.silence_ns_max = times.lease_ns / 16;
       think_ns_max = times.lease_ns / 8;
-      span_ns = kOperations * think_ns_max / 2;
+      span_ns = operations * think_ns_max / 2;
       keys = 2;
       memory_servers = 1;
       memory_losses = 0;
@@ -96,6 +99,20 @@ void PoolPlan::Emphasize(Kind kind) {
       pauses_servers = false;
       break;
   }
+}
+
+void PoolPlan::TakeHundredServers() {
+  memory_servers = 100;
+  memory_losses = 3;
+  memory_drains = 3;
+  chunks = 3;
+  has_agents = true;
+  step_ns = std::min<uint64_t>(step_ns, 50'000);
+  operations = 16;
+  think_ns_max = 100 * kMs;
+  span_ns = operations * think_ns_max / 2;
+  pause_one_in = 0;
+  pauses_servers = false;
 }
 
 }  // namespace skep::simulation

@@ -9,8 +9,6 @@
 namespace skep::simulation {
 
 struct PoolPlan {
-  static constexpr uint32_t kOperations = 7;  // of each client, after two to begin with
-
   enum class Fate : uint8_t {
     kNone,
     kKilled,
@@ -26,10 +24,12 @@ struct PoolPlan {
     kUsedAgain,    // few chunks, clients that are forgotten, one that pauses in its reads
     kCleaned,      // the same, and cleaners that always work
     kMemoryLoss,  // two of three memory servers die, the second one when all has two replicas again
+    kHundred,     // of a hundred memory servers some die, some are drained, and others come
   };
 
   PoolPlan(Kind kind, Random& random);
 
+  uint32_t operations = 7;  // of each client, after two to begin with
   pool::PoolTimes times;
   uint64_t step_ns = 0;       // how long a message takes, at most, if it is not slow
   uint64_t slow_one_in = 0;   // messages; a slow one takes up to 40 steps
@@ -39,6 +39,7 @@ struct PoolPlan {
   uint32_t chunks = 5;
   uint32_t memory_servers = 1;
   uint32_t memory_losses = 0;    // so many die, if there were copies of what the last one had
+  uint32_t memory_drains = 0;    // so many are drained, and one comes for each
   bool has_agents = false;       // of the index servers
   uint32_t free_chunks_min = 0;  // that the pool wants: cleaners work if there are fewer
   uint32_t keys = 0;
@@ -57,6 +58,7 @@ struct PoolPlan {
 
  private:
   void Emphasize(Kind kind);
+  void TakeHundredServers();
 };
 
 }  // namespace skep::simulation

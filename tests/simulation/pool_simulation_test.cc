@@ -68,7 +68,7 @@ TEST(PoolSimulation, ChunksThatAreUsedAgain) {
 // write or lets a reader see what is another's. Histories have met moves.
 TEST(PoolSimulation, WhileChunksAreCleaned) {
   PoolTally tally;
-  constexpr uint64_t kSeeds = 100;
+  constexpr uint64_t kSeeds = 40;
   const SeedRange seeds = Seeds(kSeeds);
   ExpectLinearizable(PoolPlan::Kind::kCleaned, seeds, tally);
   if (seeds.size() < kSeeds) return;
@@ -87,6 +87,20 @@ TEST(PoolSimulation, MemoryServersDie) {
   if (seeds.size() < kSeeds) return;
   EXPECT_GT(tally.memory_losses, kSeeds * 9 / 8) << "the second one has died in some of them";
   EXPECT_GT(tally.chunks_copied, kSeeds / 8);
+}
+
+// Goal: nothing is lost of a pool of a hundred memory servers, of which those that have the most
+// chunks die one after the other, others are drained, and new ones come; an index server may die,
+// too.
+TEST(PoolSimulation, AHundredMemoryServers) {
+  PoolTally tally;
+  constexpr uint64_t kSeeds = 20;
+  const SeedRange seeds = Seeds(kSeeds);
+  ExpectLinearizable(PoolPlan::Kind::kHundred, seeds, tally);
+  if (seeds.size() < kSeeds) return;
+  EXPECT_GT(tally.memory_losses, kSeeds * 3 / 2);
+  EXPECT_GT(tally.memory_drains, kSeeds / 2);
+  EXPECT_GT(tally.chunks_copied, kSeeds / 2);
 }
 
 // Goal: a seed is a history, to the byte.

@@ -1,4 +1,4 @@
-// range_commands.h: what skep-netindex does: sets and shows maps of ranges.
+// range_commands.h: what skep-netindex ctl does: sets, shows and changes maps of ranges.
 #pragma once
 
 #include <string>
@@ -21,6 +21,13 @@ struct RangeCommandOptions {
 // replaced, or ZooKeeper does not answer. 2: these are no ranges.
 int SetRanges(const RangeCommandOptions& options, const std::vector<std::string>& ranges,
               bool replaces);
+// Moves the keys from `lower` (as above) to the next border to the server at `target`, and waits
+// until it serves them, if it does not yet. 1: it, or the server that has them, does not know the
+// map, or they are not moved after `wait_ms`; then the move goes on.
+int MoveRange(const RangeCommandOptions& options, const std::string& lower,
+              const std::string& target, uint32_t wait_ms);
+// Ends a move that is still copying. 1: there is none from there on.
+int CancelMove(const RangeCommandOptions& options, const std::string& lower);
 // Prints the map. 1: there is none, or ZooKeeper does not answer.
 int ShowRanges(const RangeCommandOptions& options);
 

@@ -173,6 +173,8 @@ class HeadLayout {
     void PrefetchWrite() const;
     // Whether `items` items from a known spot on may go beyond the leaf; if so, fetches the fences.
     bool GoesBeyond(const LeafSpot& spot, uint32_t items) const;
+    // Fetches the fences, unless the sorted block may have the key.
+    void PrefetchCovers(const LeafSpot& spot) const;
     // Fetches the fences of a leaf that a scan goes on to; the header has come.
     void PrefetchFences() const;
     // Fetches all that a scan of `items` items from sorted item `from` on reads in this leaf; the
@@ -317,6 +319,11 @@ class HeadLayout {
   static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
   static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
   static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
+  // A key of the sorted block lies between the fences, so those need not be read.
+  static bool CoversAt(const Codec& codec, const NodeHeader* leaf, std::string_view key,
+                       const LeafSpot& spot) {
+    return HasSorted(codec, leaf, key, spot) || Covers(codec, leaf, key);
+  }
 
   static uint32_t FixedBytes(const Geometry& geometry);
   static uint32_t LeafItemBytes(const LeafItem& item);
@@ -381,6 +388,14 @@ class HeadLayout {
 
   // Checks H1 to H8.
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
+
+ private:
+  // Whether the sorted item at a completed spot has the spot's head; whether it has the key.
+  static bool HasHead(const Sorted& sorted, const LeafSpot& spot) {
+    return spot.known && spot.at < sorted.count() && sorted.head(spot.at) == spot.head;
+  }
+  static bool HasSorted(const Codec& codec, const NodeHeader* leaf, std::string_view key,
+                        const LeafSpot& spot);
 };
 static_assert(TreeLayout<HeadLayout>);
 

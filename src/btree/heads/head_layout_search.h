@@ -152,7 +152,7 @@ inline bool HeadLayout::FindPlain(const NodeHeader* leaf, uint32_t used, std::st
   if (!spot.known || spot.used != used || spot.tagged != 0) return false;
   const Sorted sorted(leaf);
   if (!sorted.is_plain() || key.size() != sorted.key_bytes()) return false;
-  if (spot.at >= sorted.count() || sorted.head(spot.at) != spot.head) return false;
+  if (!HasHead(sorted, spot)) return false;
   const std::string_view item = field::BytesAt(leaf, sorted.offset(spot.at), sorted.stride());
   if (CompareBytes(key, item.substr(0, key.size())) != 0) return false;
   *value = item.substr(key.size());
@@ -260,6 +260,16 @@ inline bool HeadLayout::Leaf::GoesBeyond(const LeafSpot& spot, uint32_t items) c
   if (!spot.known || spot.at + uint64_t{items} <= heads::FormOf(node_).count) return false;
   FetchLine(node_->bytes() + node_->shortcut_end);
   return true;
+}
+
+inline bool HeadLayout::HasSorted(const Codec& codec, const NodeHeader* leaf, std::string_view key,
+                                  const LeafSpot& spot) {
+  const Sorted sorted(leaf);
+  return HasHead(sorted, spot) && codec.Compare(key, sorted.key(spot.at)) == 0;
+}
+
+inline void HeadLayout::Leaf::PrefetchCovers(const LeafSpot& spot) const {
+  if (!HasHead(Sorted(node_), spot)) PrefetchFences();
 }
 
 inline void HeadLayout::Leaf::PrefetchFences() const {

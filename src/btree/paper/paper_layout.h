@@ -101,6 +101,7 @@ class PaperLayout {
     void PrefetchItems(uint32_t, LeafSpot*) const {}
     void PrefetchWrite() const {}
     bool GoesBeyond(const LeafSpot&, uint32_t) const { return false; }
+    void PrefetchCovers(const LeafSpot&) const {}
     void PrefetchFences() const {}
     void PrefetchScan(uint32_t, uint32_t) const {}
     uint32_t log_items() const;  // all log items up to `used`. Cost: the log
@@ -231,6 +232,10 @@ class PaperLayout {
   static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
   static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
   static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
+  static bool CoversAt(const Codec& codec, const NodeHeader* leaf, std::string_view key,
+                       const LeafSpot&) {
+    return Covers(codec, leaf, key);
+  }
 
   // The first lines that a search reads, and the lines of the log, which is searched whatever the
   // sorted block has: all of them come together.

@@ -28,13 +28,8 @@ SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
   Random& random = simulation_.random();
   map_ = {.epoch = 1, .hash_server = 1, .sorted_server = 2};
   map_.keys = {.index = {random.Next(), random.Next()}, .tag = {random.Next(), random.Next()}};
-  for (uint32_t i = 101; i <= 100 + options.memory_servers; ++i) {
-    map_.memory_servers[i] = AddressOf(i);
-    map_.live_memory_servers.insert(i);
-    auto server = MemoryServer::Open(fabric_, AddressOf(i), i, options.chunks);
-    SKEP_CHECK(server.has_value());
-    Add(i, {.memory = std::move(*server)});
-  }
+  for (uint32_t i = 101; i <= 100 + options.memory_servers; ++i) AddMemoryServer(i);
+  simulation_.AddActor("memory", [this] { return TurnOneMemoryServer(); });
   for (const uint32_t id : {1u, 2u}) {
     map_.index_servers[id] = AddressOf(id);
     IndexServerOptions of_server = {.id = id,
@@ -47,19 +42,36 @@ SimPool::SimPool(uint64_t seed, const SimPoolOptions& options)
     if (options.adjust) options.adjust(of_server);
     auto server = IndexServer::Open(fabric_, simulation_.clock(), std::move(of_server));
     SKEP_CHECK(server.has_value());
-    Add(id, {.index = std::move(*server)});
+    Server& added = Add(id, {.index = std::move(*server)});
+    added.actor = simulation_.AddActor(std::to_string(id), [this, &added] { return Turn(added); });
   }
   for (const uint32_t id : {1u, 2u}) Tell(id);
 }
 
 SimPool::~SimPool() = default;
 
-void SimPool::Add(uint32_t number, Server server) {
+void SimPool::AddMemoryServer(uint32_t number) {
+  map_.memory_servers[number] = AddressOf(number);
+  map_.live_memory_servers.insert(number);
+  auto server = MemoryServer::Open(fabric_, AddressOf(number), number, options_.chunks);
+  SKEP_CHECK(server.has_value());
+  memory_servers_.push_back(&Add(number, {.memory = std::move(*server)}));
+}
+
+SimPool::Server& SimPool::Add(uint32_t number, Server server) {
   Server& added = servers_.emplace(number, std::move(server)).first->second;
   added.number = number;
   added.endpoint = fabric_.FindListener(AddressOf(number));
-  added.actor =
-      simulation_.AddActor(std::to_string(number), [this, &added] { return Turn(added); });
+  return added;
+}
+
+bool SimPool::TurnOneMemoryServer() {
+  const size_t count = memory_servers_.size();
+  const size_t first = count < 2 ? 0 : simulation_.random().Below(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (Turn(*memory_servers_[(first + i) % count])) return true;
+  }
+  return false;
 }
 
 bool SimPool::Turn(Server& server) {
@@ -119,7 +131,8 @@ void SimPool::Tell(uint32_t id) {
 void SimPool::Kill(uint32_t id) {
   const auto at = servers_.find(id);
   SKEP_CHECK(at != servers_.end());
-  simulation_.RemoveActor(at->second.actor);
+  if (at->second.index != nullptr) simulation_.RemoveActor(at->second.actor);
+  std::erase(memory_servers_, &at->second);
   servers_.erase(at);
   const auto agent = agents_.find(id);
   if (agent != agents_.end()) agent->second->SetMap({});

@@ -1,7 +1,9 @@
 // sim_pool.h: a whole pool and its clients in one thread, from one seed: the pool's own code over
 // the simulated fabric (rma/testing/sim_fabric.h).
 //
-// Servers are actors of a Simulation, a turn of their loop each. Clients block in Poll, so each
+// Index servers are actors of a Simulation, a turn of their loop each. All memory servers are one
+// actor, of which a step is a turn of one that has something to do: there may be a hundred of them,
+// and each event of a simulation asks every actor. Clients block in Poll, so each
 // runs on a fiber, and is an actor that goes on when its Poll has something to return. Code that
 // calls an engine outside of a fiber runs the simulation itself until its Poll has something.
 //
@@ -70,6 +72,9 @@ class SimPool {
   // Gives an index server, if it still exists, the map.
   void Tell(uint32_t id);
 
+  // Starts one more memory server, of a number that none had before. Who is told of it is the
+  // caller's business.
+  void AddMemoryServer(uint32_t number);
   // Ends a server, as its crash would.
   void Kill(uint32_t id);
   // The session of a memory server has ended. Who is told, and when, is the caller's business.
@@ -102,7 +107,7 @@ class SimPool {
   struct Server {
     std::unique_ptr<MemoryServer> memory;
     std::unique_ptr<IndexServer> index;
-    Simulation::ActorId actor = 0;
+    Simulation::ActorId actor = 0;  // of an index server
     uint64_t paused_until_ns = 0;
     uint32_t number = 0;
     uint64_t worked_ns = 0;  // that have passed for messages which the next turn answers
@@ -120,7 +125,8 @@ class SimPool {
     const std::function<bool()>* is_ready = nullptr;  // of its Poll
   };
 
-  void Add(uint32_t number, Server server);
+  Server& Add(uint32_t number, Server server);
+  bool TurnOneMemoryServer();
   bool Turn(Server& server);
   bool Works(Server& server);
   void Stall(Server& server, uint64_t until_ns);
@@ -132,6 +138,7 @@ class SimPool {
   rma::SimFabric fabric_;
   PoolMap map_;
   std::map<uint32_t, Server> servers_;
+  std::vector<Server*> memory_servers_;  // of these
   std::map<uint32_t, std::unique_ptr<UpkeepAgent>> agents_;
   bool agents_end_ = false;
   std::vector<std::unique_ptr<Client>> clients_;

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "model/model_engine.h"
+#include "pool/lookup.h"
 #include "pool/messages.h"
 
 namespace skep::pool {
@@ -20,6 +23,8 @@ std::unique_ptr<Engine> MakeTree() {
   options.budget = &budget;
   return ModelEngine::kInfo.make(options);
 }
+
+const std::string kLong(size_t{1} << 20, 'x');
 
 class SimPoolTest : public testing::Test {
  protected:
@@ -90,6 +95,108 @@ TEST_F(SimPoolTest, UpkeepThatFindsNobodyChangesNothing) {
   engine_->Maintain(0);
   EXPECT_GE(pool_.now_ns(), began_ns + 100'000'000) << "it has waited in vain";
   EXPECT_EQ(Run({.op = Op::kPut, .key = "key", .value = "other"}).verdict, Verdict::kDone);
+}
+
+// Goal: as long as the hash server has no table a batch of GETs asks for its slots by one call; if
+// the items are more than a round may bring, it asks again for those that are left.
+TEST(SimPoolWithoutATable, GetsShareACall) {
+  SimPool pool(1, {.chunks = 16, .make_tree = &MakeTree, .adjust = [](IndexServerOptions& server) {
+                     if (server.id == 2) server.buckets_max = 1 << 10, server.overflow_max = 1;
+                   }});
+  const auto engine = pool.OpenEngine({.timeout_ms = 10'000}, [&] { return pool.map(); });
+  Batch batch;
+  const auto key_at = [&batch](std::string_view prefix, uint32_t i) {
+    return batch.scratch().Copy(std::string(prefix) + std::to_string(i));
+  };
+  const auto put = [&](std::string_view prefix, uint32_t keys, std::string_view value) {
+    batch.Clear();
+    for (uint32_t i = 0; i < keys; ++i) batch.Put(key_at(prefix, i), value);
+    engine->Execute(batch);
+  };
+  put("key", 4'000, "value");
+  // Somewhat more than two rounds.
+  put("long", 600, std::string(ItemFinder::kRoundBytes / 280, 'x'));
+  pool.LeaveOut(1);
+  pool.Kill(1);
+  pool.Tell(2);
+  const auto calls_of = [&](std::string_view prefix, uint32_t keys) {
+    batch.Clear();
+    for (uint32_t i = 0; i < keys; ++i) batch.Get(key_at(prefix, i));
+    const uint64_t before = engine->statistics().calls;
+    engine->Execute(batch);
+    for (uint32_t i = 0; i < keys; ++i) EXPECT_EQ(batch.outcome(i).verdict, Verdict::kDone) << i;
+    return engine->statistics().calls - before;
+  };
+  calls_of("key", 1'000);
+  ASSERT_FALSE(pool.index_server(2)->state()->keeps_hash()) << "there was room for a table";
+  // A call may ask whether there is a lease again.
+  EXPECT_LE(calls_of("key", 1'000), 2u);
+  const uint64_t calls = calls_of("long", 600);
+  EXPECT_GE(calls, 3u);
+  EXPECT_LE(calls, 5u);
+}
+
+// A log on a disk that may be full.
+class LogOfDisk final : public IndexLog {
+ public:
+  FoundState TakeFound() override { return {}; }
+  Ticket Append(Kind, std::string_view) override { return is_full ? 0 : ++last_; }
+  void Flush(bool) override {}
+  Ticket logged() const override { return last_; }
+  Ticket synced() const override { return last_; }
+  Status status() const override {
+    return is_full ? Status(Code::kIo, "the disk is full", ENOSPC) : Status();
+  }
+
+  bool is_full = false;
+
+ private:
+  Ticket last_ = 0;
+};
+
+// Goal: while the hash server's disk is full writes are refused at once with an error of their own,
+// a client that comes is told the same, and reads of the others go on; then all is as before.
+TEST(SimPoolOnDisks, AFullDiskRefusesWritesAtOnce) {
+  std::array<LogOfDisk, 2> logs;
+  SimPool pool(1, {.make_tree = &MakeTree, .adjust = [&logs](IndexServerOptions& server) {
+                     server.log = &logs[server.id - 1];
+                   }});
+  const auto open = [&pool] {
+    return pool.OpenEngine({.timeout_ms = 10'000}, [&pool] { return pool.map(); });
+  };
+  const auto engine = open();
+  Batch batch;
+  const auto run = [&](PoolEngine& by, const Request& request) {
+    const uint64_t before_ns = pool.now_ns();
+    batch.Clear();
+    batch.Add(request);
+    by.Execute(batch);
+    EXPECT_LT(pool.now_ns() - before_ns, 1'000'000'000u) << "it has waited";
+    return batch.outcome(0);
+  };
+  const Request put = {.op = Op::kPut, .key = "key", .value = "value"};
+  const Request get = {.op = Op::kGet, .key = "key"};
+  ASSERT_EQ(run(*engine, put).verdict, Verdict::kDone);
+  logs[0].is_full = true;
+  const auto newcomer = open();
+  for (const Op op : {Op::kPut, Op::kInsert, Op::kDelete}) {
+    EXPECT_EQ(run(*engine, {.op = op, .key = "key"}).status, kCannotBeLogged);
+  }
+  // The second one needs another chunk.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run(*engine, {.op = Op::kPut, .key = "long", .value = kLong}).status,
+              kCannotBeLogged);
+  }
+  EXPECT_EQ(run(*newcomer, put).status, kCannotBeLogged);
+  EXPECT_EQ(run(*newcomer, get).status, kCannotBeLogged);
+  EXPECT_EQ(run(*engine, get).value, "value");
+  batch.Clear();
+  batch.Scan(Range::All());
+  engine->Execute(batch);
+  EXPECT_EQ(batch.outcome(0).item_count, 1u);
+  logs[0].is_full = false;
+  EXPECT_EQ(run(*newcomer, get).value, "value");
+  EXPECT_EQ(run(*engine, {.op = Op::kDelete, .key = "key"}).verdict, Verdict::kDone);
 }
 
 // Says of scans that they have seen what the hash server never applies.
