@@ -263,6 +263,11 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
     return Refuse(why,
                   "xdp: the network driver asks nobody for a password; unset requirepass, or xdp");
   }
+  if (!options.xdp.empty() && !options.ranges.empty()) {
+    return Refuse(why,
+                  "xdp: the network driver would go on answering for keys that a map has given to "
+                  "another server; unset ranges, or xdp");
+  }
   if (constexpr size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
       options.unixsocket.size() > kPathMax) {
     return Refuse(why, fmt::format("unixsocket is longer than {} bytes", kPathMax));
