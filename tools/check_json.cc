@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "pool/index_log.h"
 #include "tools/check_report.h"
 
 namespace skep {
@@ -44,6 +45,10 @@ Json ToJson(const SegmentCheck& segment) {
     const auto name = NameOf(static_cast<durable::LogChange::Kind>(kind));
     changes[std::string(name)] = segment.changes[kind];
   }
+  Json of_pool = Json::object();
+  for (const auto& [kind, count] : segment.pool) {
+    of_pool[std::string(pool::NameOf(static_cast<pool::IndexLog::Kind>(kind)))] = count;
+  }
   return {{"file", segment.file},
           {"begin", segment.begin},
           {"end", segment.end},
@@ -54,6 +59,7 @@ Json ToJson(const SegmentCheck& segment) {
           {"start_records", segment.starts},
           {"end_records", segment.ends},
           {"changes", changes},
+          {"pool_records", of_pool},
           {"keyspaces", ToJson(segment.keyspaces)},
           {"synced_position", segment.synced_position}};
 }

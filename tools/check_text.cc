@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "pool/index_log.h"
 #include "tools/check_report.h"
 #include "tools/escape.h"
 
@@ -65,6 +66,15 @@ std::string KindsOf(const SegmentCheck& segment) {
   return text;
 }
 
+std::string PoolRecordsOf(const SegmentCheck& segment) {
+  std::string text;
+  for (const auto& [kind, count] : segment.pool) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                        pool::NameOf(static_cast<pool::IndexLog::Kind>(kind)));
+  }
+  return text;
+}
+
 std::string LineOfKeyspace(uint32_t index, const KeyspaceInLog& keyspace) {
   const std::string complete =
       keyspace.complete == 0 ? "not said" : fmt::format("{}", keyspace.complete);
@@ -80,6 +90,7 @@ std::string TextOfSegment(const SegmentCheck& segment) {
             Count(segment.records, "record"), segment.batches, segment.progresses, segment.starts,
             segment.ends);
   if (segment.all_changes() > 0) lines.Add("  changes: {}", KindsOf(segment));
+  if (!segment.pool.empty()) lines.Add("  of a pool: {}", PoolRecordsOf(segment));
   for (const auto& [index, keyspace] : segment.keyspaces) {
     lines.Add("  {}", LineOfKeyspace(index, keyspace));
   }

@@ -131,6 +131,8 @@ class Checker {
         ++segment.ends;
         break;
       case RecordType::kPool:
+        is_good = record.payload.size() > 1;
+        if (is_good) ++segment.pool[static_cast<uint8_t>(record.payload[1])];
         break;
       default:
         is_good = false;
@@ -194,6 +196,10 @@ uint64_t SegmentCheck::all_changes() const {
   return std::accumulate(changes.begin(), changes.end(), uint64_t{0});
 }
 
+bool LogCheck::is_of_pool() const {
+  return std::ranges::any_of(segments, [](const auto& segment) { return !segment.pool.empty(); });
+}
+
 std::string_view NameOf(LogChange::Kind kind) {
   switch (kind) {
     case LogChange::Kind::kPut:
@@ -233,7 +239,7 @@ Result<LogCheck> CheckLog(FileSystem& files, const std::string& directory, uint6
       check->superseded.push_back(directory + "/" + SegmentName(segment));
     }
   }
-  if (check && begin > needed) {
+  if (check && begin > needed && !check->is_of_pool()) {
     check->damage.insert(check->damage.begin(), {.file = directory + "/" + SegmentName(needed),
                                                  .offset = 0,
                                                  .bytes = begin - needed,

@@ -45,6 +45,7 @@ struct SegmentCheck {
   uint64_t progresses = 0;
   uint64_t starts = 0;
   uint64_t ends = 0;
+  std::map<uint8_t, uint64_t> pool;           // records of an index server of a pool, by their kind
   std::array<uint64_t, kKinds> changes = {};  // by LogChange::Kind
   std::map<uint32_t, KeyspaceInLog> keyspaces;
   uint64_t synced_position = 0;  // the highest that a record names
@@ -66,6 +67,10 @@ struct LogCheck {
   uint64_t torn_offset = 0;
   std::vector<Damage> damage;      // from `needed` on
   std::vector<Damage> not_needed;  // damage before `needed`
+
+  // It is the log of an index server of a pool: there are no snapshots, and what is before its last
+  // state is dropped.
+  bool is_of_pool() const;
 };
 
 // Reads all of the log of a directory, from its first segment on, and checks that the segments of

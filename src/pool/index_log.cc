@@ -12,6 +12,24 @@ bool MustBeSynced(const LogBatch& entries) {
   return false;
 }
 
+std::string_view NameOf(IndexLog::Kind kind) {
+  switch (kind) {
+    case IndexLog::Kind::kOwner:
+      return "owner";
+    case IndexLog::Kind::kStateBegin:
+      return "state begin";
+    case IndexLog::Kind::kState:
+      return "state";
+    case IndexLog::Kind::kStateEnd:
+      return "state end";
+    case IndexLog::Kind::kEntries:
+      return "entries";
+    case IndexLog::Kind::kStateSince:
+      return "state since";
+  }
+  return "unknown";
+}
+
 bool AppendEntries(IndexLog* log, const LogBatch& entries, LoggedUpTo* needed) {
   if (log == nullptr || entries.empty()) return true;
   std::string bytes;

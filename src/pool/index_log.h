@@ -124,6 +124,9 @@ class IndexLog {
   virtual Status status() const = 0;
 };
 
+// The name of a kind for people: "owner", "entries", ...
+std::string_view NameOf(IndexLog::Kind kind);
+
 // What an index server needs to have logged: nothing, if it has no log.
 struct LoggedUpTo {
   IndexLog::Ticket logged = 0;

@@ -102,7 +102,7 @@ MAY_INCLUDE = {
     "bench": {"skep", "base", "engine", "keyspace", "wire", "bench"},
     "tools/netindex": {"skep", "base", "ranges", "netindex", "tools"},
     "tools/pool": {"skep", "base", "engine", "keyspace", "rma", "pool", "tools"},
-    "tools": {"skep", "base", "engine", "wire", "durable", "server", "bench", "tools"},
+    "tools": {"skep", "base", "engine", "wire", "durable", "pool", "server", "bench", "tools"},
 }
 # What single files may include beyond their folder, and why.
 MAY_ALSO_INCLUDE = {
