@@ -256,9 +256,6 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
   if (!options.xdp.empty() && !options.udp) {
     return Refuse(why, "xdp: it answers datagrams, which this server does not take; set udp yes");
   }
-  if (!options.xdp.empty() && !options.ranges.empty()) {
-    return Refuse(why, "xdp: the network driver does not know which ranges are this server's");
-  }
   if (!options.xdp.empty() && !options.requirepass.empty()) {
     return Refuse(why,
                   "xdp: the network driver asks nobody for a password; unset requirepass, or xdp");

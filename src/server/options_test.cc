@@ -215,6 +215,24 @@ TEST(Options, OpenServersNeedAPassword) {
   EXPECT_TRUE(CheckOptions(options, &why).ok());
 }
 
+// Goal: a driver's hook answers only what the server itself would answer.
+TEST(Options, XdpIsForDatagramsThatAnybodyMaySend) {
+  std::string why;
+  ServerOptions options;
+  options.xdp = "/run/skep-xdp.sock";
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("set udp yes"));
+  options.udp = true;
+  EXPECT_TRUE(CheckOptions(options, &why).ok()) << why;
+  options.requirepass = "secret";
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("unset requirepass"));
+  options.requirepass.clear();
+  options.ranges = "zk=a:1,name=b,at=c:1";
+  EXPECT_FALSE(CheckOptions(options, &why).ok());
+  EXPECT_THAT(why, HasSubstr("unset ranges"));
+}
+
 TEST(Options, ChecksTheRest) {
   std::string why;
   ServerOptions options;
