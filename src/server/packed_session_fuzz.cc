@@ -349,23 +349,28 @@ void Program::Ask() {
   const auto keyspace = static_cast<uint32_t>(Below(World::kKeyspaces));
   switch (Below(5)) {
     case 0:
-      return Control(client, Kind::kKeyspace, keyspace, {}, [this](std::string_view reply) {
-        EngineTraits told;
-        SKEP_CHECK(packed::ReadTraits(reply, &told));
-        SKEP_CHECK(told.name == traits_.name && told.ordered == traits_.ordered);
-      });
+      return static_cast<void>(
+          Control(client, Kind::kKeyspace, keyspace, {}, [this](std::string_view reply) {
+            EngineTraits told;
+            SKEP_CHECK(packed::ReadTraits(reply, &told));
+            SKEP_CHECK(told.name == traits_.name && told.ordered == traits_.ordered);
+          }));
     case 1:
-      return Control(client, Kind::kStatistics, keyspace, {}, [](std::string_view reply) {
-        packed::KeyspaceStatistics told;
-        SKEP_CHECK(packed::ReadStatistics(reply, &told));
-      });
+      return static_cast<void>(
+          Control(client, Kind::kStatistics, keyspace, {}, [](std::string_view reply) {
+            packed::KeyspaceStatistics told;
+            SKEP_CHECK(packed::ReadStatistics(reply, &told));
+          }));
     case 2:
-      return Control(client, Kind::kSave, keyspace, Varint(0), {}, Code::kNotSupported);
+      return static_cast<void>(
+          Control(client, Kind::kSave, keyspace, Varint(0), {}, Code::kNotSupported));
     case 3:
-      return Control(client, Kind::kTop, keyspace, Varint(Below(4)) + "k", CheckTop,
-                     traits_.ordered ? Code::kOk : Code::kNotSupported);
+      return static_cast<void>(Control(client, Kind::kTop, keyspace, Varint(Below(4)) + "k",
+                                       CheckTop,
+                                       traits_.ordered ? Code::kOk : Code::kNotSupported));
     default:
-      return Control(client, Kind::kError, keyspace, {}, {}, Code::kInvalidArgument);
+      return static_cast<void>(
+          Control(client, Kind::kError, keyspace, {}, {}, Code::kInvalidArgument));
   }
 }
 
