@@ -349,28 +349,27 @@ void Program::Ask() {
   const auto keyspace = static_cast<uint32_t>(Below(World::kKeyspaces));
   switch (Below(5)) {
     case 0:
-      return static_cast<void>(
-          Control(client, Kind::kKeyspace, keyspace, {}, [this](std::string_view reply) {
-            EngineTraits told;
-            SKEP_CHECK(packed::ReadTraits(reply, &told));
-            SKEP_CHECK(told.name == traits_.name && told.ordered == traits_.ordered);
-          }));
+      Control(client, Kind::kKeyspace, keyspace, {}, [this](std::string_view reply) {
+        EngineTraits told;
+        SKEP_CHECK(packed::ReadTraits(reply, &told));
+        SKEP_CHECK(told.name == traits_.name && told.ordered == traits_.ordered);
+      });
+      break;
     case 1:
-      return static_cast<void>(
-          Control(client, Kind::kStatistics, keyspace, {}, [](std::string_view reply) {
-            packed::KeyspaceStatistics told;
-            SKEP_CHECK(packed::ReadStatistics(reply, &told));
-          }));
+      Control(client, Kind::kStatistics, keyspace, {}, [](std::string_view reply) {
+        packed::KeyspaceStatistics told;
+        SKEP_CHECK(packed::ReadStatistics(reply, &told));
+      });
+      break;
     case 2:
-      return static_cast<void>(
-          Control(client, Kind::kSave, keyspace, Varint(0), {}, Code::kNotSupported));
+      Control(client, Kind::kSave, keyspace, Varint(0), {}, Code::kNotSupported);
+      break;
     case 3:
-      return static_cast<void>(Control(client, Kind::kTop, keyspace, Varint(Below(4)) + "k",
-                                       CheckTop,
-                                       traits_.ordered ? Code::kOk : Code::kNotSupported));
+      Control(client, Kind::kTop, keyspace, Varint(Below(4)) + "k", CheckTop,
+              traits_.ordered ? Code::kOk : Code::kNotSupported);
+      break;
     default:
-      return static_cast<void>(
-          Control(client, Kind::kError, keyspace, {}, {}, Code::kInvalidArgument));
+      Control(client, Kind::kError, keyspace, {}, {}, Code::kInvalidArgument);
   }
 }
 
@@ -505,8 +504,6 @@ void Program::Break(size_t which) {
   Begin(which, std::exchange(client.is_authenticated, false));
 }
 
-// ---- Messages ----
-
 Message& Program::Control(size_t client, Kind kind, uint32_t keyspace, std::string_view payload,
                           Take take, Code refusal) {
   auto message = std::make_unique<Message>();
@@ -611,8 +608,6 @@ void Program::CheckBatch(Message& message) {
   if (!message.may_repeat()) return;
   ClientOf(message).remembered[message.header.id] = {message.bytes, message.reply};
 }
-
-// ---- Connections ----
 
 // Begins a connection, on which the password comes first, if it is given; then all messages under
 // way.
