@@ -31,15 +31,13 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32,
 from pathlib import Path
 
 from skep_arguments import (UINT32_MAX, UINT64_MAX, Aborted, Corrupt, Error, InvalidArgument, IoError,
-                            NotSupported, OutOfMemory, SnapshotTooOld, TooLarge, Unavailable, as_bytes,
-                            as_deadline, as_limit, as_number, as_pair, as_text, error_of, one_of)
+                            Moved, NotSupported, OutOfMemory, SnapshotTooOld, TooLarge, Unavailable,
+                            as_bytes, as_deadline, as_limit, as_number, as_pair, as_text, error_of,
+                            one_of)
 
 __all__ = ["open", "connect", "Store", "Keyspace", "Batch", "Error", "InvalidArgument",
            "NotSupported", "TooLarge", "OutOfMemory", "SnapshotTooOld", "Unavailable", "Aborted",
-           "IoError", "Corrupt", "engines", "version", "vector", "numbers"]
-
-
-# ---- The library ----
+           "IoError", "Corrupt", "Moved", "engines", "version", "vector", "numbers"]
 
 _SONAME = "libskep.so.0.1"
 

@@ -36,7 +36,7 @@ COLUMNS_MAX = 100
 # Files and functions that were longer when the rules came, and how long they are. Whoever makes one
 # shorter says so here; none gets longer, and none is added.
 LONGER_FILES = {
-    "python/skep.py": 838,
+    "python/skep.py": 836,
     "src/base/arena_test.cc": 716,
     "src/btree/tree_liveness_test.cc": 680,
     "src/btree/tree_regression_test.cc": 701,
