@@ -30,7 +30,7 @@ uint64_t NumberAt(std::string_view key, size_t at) {
   uint64_t number = 0;
   if (at + sizeof(number) <= key.size()) [[likely]] {
     std::memcpy(&number, key.data() + at, sizeof(number));
-  } else {
+  } else if (at < key.size()) {
     std::memcpy(&number, key.data() + at, key.size() - at);
   }
   return __builtin_bswap64(number);

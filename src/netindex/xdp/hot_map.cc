@@ -17,7 +17,7 @@ uint64_t Load(uint64_t& field) { return Shared(field).load(std::memory_order_rel
 
 void WriteBody(XdpBody& body, const HotMap::Claim& claim, uint64_t sizes, std::string_view value) {
   std::array<uint64_t, XDP_VALUE_WORDS> padded{};
-  std::memcpy(padded.data(), value.data(), value.size());
+  if (!value.empty()) std::memcpy(padded.data(), value.data(), value.size());
   Store(body.epoch, claim.epoch);
   Store(body.sizes, sizes);
   for (uint32_t i = 0; i < XDP_KEY_WORDS; ++i) Store(body.key[i], claim.key.words[i]);
