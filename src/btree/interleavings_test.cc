@@ -24,7 +24,8 @@ void GetAbsent(Batch& batch, Hint) { batch.Get(changes::Kept(batch, TestKeyBetwe
 void GetHinted(Batch& batch, Hint hint) {
   batch.Add({.op = Op::kGet, .key = changes::Kept(batch, TestKey(kMiddle)), .hint = hint});
 }
-// Of the middle's leaf and, by the same hint, of others, which are gone down to from the root.
+// Reads keys of the middle's leaf and, by the same hint, keys of other leaves, which are found from
+// the root.
 void GetSomeHinted(Batch& batch, Hint hint) {
   for (const uint32_t key : {kMiddle, 10u, kMiddle, kMiddle + 2, 300u}) {
     batch.Add({.op = Op::kGet, .key = changes::Kept(batch, TestKey(key)), .hint = hint});

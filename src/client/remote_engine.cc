@@ -176,7 +176,7 @@ bool RemoteEngine::SentBatch::TakeReply() {
   return true;
 }
 
-// What the reply says to the fat root.
+// Tells the fat root what the reply says of the hints that it gave.
 void RemoteEngine::SentBatch::UseReply() {
   if (engine_.fat_root_ == nullptr) return;
   for (uint32_t slot = 0; slot < hints_.size(); ++slot) {

@@ -77,15 +77,28 @@ struct Routes {
   RangedEngine engine;
 };
 
+bool IsMoved(const Outcome& outcome) {
+  return outcome.verdict == Verdict::kRefused && outcome.status.code() == Code::kMoved;
+}
+
+// Most batches meet no moved key, and pay for this look only.
+bool HasMoved(const Batch& batch) {
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (IsMoved(batch.outcome(slot))) return true;
+  }
+  return false;
+}
+
 // The slots that were refused because their keys have moved, and can be done again.
 std::vector<uint32_t> TakeMoved(Batch& batch, const RangedEngine& engine) {
   BatchWriter writer(batch, BatchWriter::KeepOutcomes{});
   std::vector<uint32_t> moved;
+  if (!HasMoved(batch)) return moved;
   std::set<std::string_view> done;  // the keys of later slots
   for (uint32_t slot = static_cast<uint32_t>(batch.size()); slot-- > 0;) {
     const Request& request = batch.requests()[slot];
     const Outcome& outcome = writer.outcome(slot);
-    if (outcome.verdict != Verdict::kRefused || outcome.status.code() != Code::kMoved) {
+    if (!IsMoved(outcome)) {
       done.insert(request.key);
       continue;
     }
@@ -214,8 +227,9 @@ Version ConnectedRanges::Execute(Batch& batch) {
       std::chrono::steady_clock::now() + std::chrono::milliseconds(options_.timeout_ms);
   while (!moved.empty() && std::chrono::steady_clock::now() < until) {
     std::string unwanted;
-    if (!Refresh(routes->version, &unwanted).ok()) break;
-    // The server goes by an older map than this client, or does not serve the range yet.
+    Refresh(routes->version, &unwanted).code();
+    // ZooKeeper's connection broke, or the server goes by an older map than this client, or does
+    // not serve the range yet.
     if (Current()->version == routes->version) std::this_thread::sleep_for(kAgain);
     routes = Current();
     if (batch.kind() == Batch::Kind::kAtomic) {

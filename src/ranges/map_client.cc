@@ -39,6 +39,7 @@ CoordinatorSession* MapClient::Session() {
   if (session_ == nullptr) {
     auto session = coordinator_.Open({.timeout_ms = kSessionMs, .wake = [this] { Wake(); }});
     if (session) session_ = std::move(*session);
+    ++opened_;
   }
   return session_.get();
 }
@@ -64,20 +65,22 @@ template <typename Request>
 std::optional<CoordinatorEvent> MapClient::Ask(Request request) {
   const uint64_t until_ns = SystemClock().MonotonicNs() + uint64_t{timeout_ms_} * 1'000'000;
   const uint64_t token = ++token_;
-  bool is_asked = false;
-  do {
+  uint64_t asked_in = 0;  // the number of a session
+  for (;;) {
     CoordinatorSession* const session = Session();
     if (session == nullptr) return std::nullopt;
     for (CoordinatorEvent& event : session->TakeEvents()) {
       const bool is_answer = event.kind == CoordinatorEvent::Kind::kAnswer && event.token == token;
       if (is_answer) return std::move(event);
     }
-    if (!is_asked && session->state() == CoordinatorSession::State::kConnected) {
-      is_asked = true;
+    // An ended session has dropped the request, or done it: the next one is asked again.
+    if (session->state() == CoordinatorSession::State::kExpired) continue;
+    if (asked_in != opened_ && session->state() == CoordinatorSession::State::kConnected) {
+      asked_in = opened_;
       request(*session, token);
     }
-  } while (Wait(until_ns));
-  return std::nullopt;
+    if (!Wait(until_ns)) return std::nullopt;
+  }
 }
 
 Result<RangeMap> MapClient::Read() {

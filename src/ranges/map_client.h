@@ -53,6 +53,7 @@ class MapClient {
   const std::string name_;
   const uint32_t timeout_ms_;
   uint64_t token_ = 0;
+  uint64_t opened_ = 0;  // sessions so far
   Mutex mutex_;
   ConditionVariable woken_;
   bool is_woken_ SKEP_GUARDED_BY(mutex_) = true;

@@ -5,6 +5,7 @@ Method: scripts/zookeeper, two skep-server, a pool, a map of skep-netindex, a sk
 
 Usage: ranges_test.py SKEP_NETINDEX SKEP_POOL LIBSKEP"""
 
+import contextlib
 import itertools
 import json
 import os
@@ -267,6 +268,25 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
         client = again.connect()
         self.addCleanup(client.close)
         self.assertEqual(client.call("MGET", "a", "b"), [None, b"new"])
+
+    def test_a_front_whose_session_has_ended(self):
+        """A client that was stopped until ZooKeeper had forgotten it learns of a move at once."""
+        servers = [self.ranged_server() for _ in range(2)]
+        at = [f"127.0.0.1:{server.port}" for server in servers]
+        self.assertEqual(self.ctl("set", at[0]), (0, "", ""))
+        with contextlib.closing(servers[0].connect()) as direct:
+            self.await_served(direct, "m")
+        front = self.server("--keyspace", f"0=ranges,zk={self.zk},name=users,timeout=3000")
+        client = front.connect()
+        self.addCleanup(client.close)
+        self.assertEqual(client.call("SET", "m", "v"), "OK")
+        front.popen.send_signal(signal.SIGSTOP)
+        code = 1
+        while code != 0:
+            code, _, _ = self.ctl("move", "m", at[1])
+        time.sleep(8)  # twice what a client's session has
+        front.popen.send_signal(signal.SIGCONT)
+        self.assertEqual(client.call("GET", "m"), b"v")
 
     def test_options_of_ranges(self):
         for text, why in (("name=a,at=b:1", "ranges need zk"), ("zk=a:1,name=a,at=b", "ranges are zk"),

@@ -8,7 +8,6 @@
 
 #include "engine/testing/padded_engine.h"
 #include "keyspace/factory.h"
-#include "keyspace/keyspaces.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/faulty_client.h"
 #include "tests/linearizability/history_tally.h"
@@ -17,25 +16,11 @@
 #include "tests/linearizability/round_shape.h"
 #include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
+#include "tests/linearizability/store_for_tests.h"
 #include "tests/linearizability/supported_client.h"
 #include "tests/linearizability/tree_probe.h"
 
-namespace skep {
-
-class StoreForTests {
- public:
-  static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
-  // Makes a store of one keyspace.
-  static std::unique_ptr<Store> Of(std::unique_ptr<Engine> engine) {
-    std::vector<std::unique_ptr<Engine>> engines;
-    engines.push_back(std::move(engine));
-    auto store = std::unique_ptr<Store>(new Store());
-    store->keyspaces_ = std::make_unique<Keyspaces>(std::move(engines));
-    return store;
-  }
-};
-
-namespace linearizability {
+namespace skep::linearizability {
 namespace {
 
 class StoreHistories : public testing::TestWithParam<const Variant*> {
@@ -167,5 +152,4 @@ INSTANTIATE_TEST_SUITE_P(Engines, StoreHistories, testing::ValuesIn(Variants()),
                          [](const auto& variant) { return std::string(variant.param->name); });
 
 }  // namespace
-}  // namespace linearizability
-}  // namespace skep
+}  // namespace skep::linearizability

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "keyspace/keyspaces.h"
 #include "tests/coordinator/zookeeper_servers.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/child_process.h"
@@ -30,6 +29,7 @@
 #include "tests/linearizability/round_shape.h"
 #include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
+#include "tests/linearizability/store_for_tests.h"
 #include "tests/linearizability/supported_client.h"
 #include "tests/linearizability/unsure_client.h"
 
@@ -38,14 +38,7 @@ extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reser
   return "leak:libzookeeper_mt";
 }
 
-namespace skep {
-
-class StoreForTests {
- public:
-  static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
-};
-
-namespace linearizability {
+namespace skep::linearizability {
 namespace {
 
 using std::chrono::milliseconds;
@@ -427,5 +420,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, PoolHistories,
                          [](const auto& world) { return std::string(world.param.name); });
 
 }  // namespace
-}  // namespace linearizability
-}  // namespace skep
+}  // namespace skep::linearizability

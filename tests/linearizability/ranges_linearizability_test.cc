@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "keyspace/keyspaces.h"
 #include "tests/coordinator/zookeeper_servers.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/child_process.h"
@@ -28,6 +27,7 @@
 #include "tests/linearizability/round_shape.h"
 #include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
+#include "tests/linearizability/store_for_tests.h"
 #include "tests/linearizability/supported_client.h"
 #include "tests/linearizability/unsure_client.h"
 
@@ -36,14 +36,7 @@ extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reser
   return "leak:libzookeeper_mt";
 }
 
-namespace skep {
-
-class StoreForTests {
- public:
-  static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
-};
-
-namespace linearizability {
+namespace skep::linearizability {
 namespace {
 
 using std::chrono::milliseconds;
@@ -256,5 +249,4 @@ TEST_P(RangesHistories, AreLinearizable) {
 INSTANTIATE_TEST_SUITE_P(ZooKeepers, RangesHistories, testing::Values(1, 3));
 
 }  // namespace
-}  // namespace linearizability
-}  // namespace skep
+}  // namespace skep::linearizability

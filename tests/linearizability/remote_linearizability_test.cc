@@ -7,7 +7,6 @@
 #include <iostream>
 #include <random>
 
-#include "keyspace/keyspaces.h"
 #include "tests/client/flaky_proxy.h"
 #include "tests/client/lossy_network.h"
 #include "tests/client/lying_tree.h"
@@ -20,15 +19,9 @@
 #include "tests/linearizability/round_shape.h"
 #include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
+#include "tests/linearizability/store_for_tests.h"
 
-namespace skep {
-
-class StoreForTests {
- public:
-  static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
-};
-
-namespace linearizability {
+namespace skep::linearizability {
 namespace {
 
 class RemoteHistories : public testing::Test {
@@ -184,5 +177,4 @@ TEST_F(RemoteHistories, OfEachFaultAreCaught) {
 }
 
 }  // namespace
-}  // namespace linearizability
-}  // namespace skep
+}  // namespace skep::linearizability

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
-#include "keyspace/keyspaces.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/child_process.h"
 #include "tests/linearizability/history_tally.h"
@@ -24,15 +23,9 @@
 #include "tests/linearizability/round_shape.h"
 #include "tests/linearizability/rounds.h"
 #include "tests/linearizability/store_client.h"
+#include "tests/linearizability/store_for_tests.h"
 
-namespace skep {
-
-class StoreForTests {
- public:
-  static Engine& EngineOf(Store& store) { return store.keyspaces_->at(0); }
-};
-
-namespace linearizability {
+namespace skep::linearizability {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -150,5 +143,4 @@ TEST_F(XdpHistories, AreLinearizable) {
 }
 
 }  // namespace
-}  // namespace linearizability
-}  // namespace skep
+}  // namespace skep::linearizability

@@ -47,7 +47,7 @@ void TimeHook(benchmark::State& state, bool is_hit) {
 void BM_Hit(benchmark::State& state) { TimeHook(state, true); }
 void BM_Miss(benchmark::State& state) { TimeHook(state, false); }
 
-// What a PUT pays beside its own work, of a key with an entry and of one without.
+// Measures what a PUT pays beside its own work: for a key with an entry, and for one without.
 void BM_WillWrite(benchmark::State& state) {
   const bool has_entry = state.range(0) != 0;
   const auto memory = std::make_unique<XdpMap>();

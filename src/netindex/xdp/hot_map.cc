@@ -95,7 +95,7 @@ std::optional<HotMap::Claim> HotMap::BeginFill(const XdpKey& key) {
   claim.generation = XdpGeneration(Shared(set.word[*way]).fetch_add(kOneGeneration)) + 1;
   Shared(set.hash[*way]).store(hash);
   TagsOf(hash)[*way].store(TagOf(hash));
-  // Used, for now: the next claim of this set takes the other one.
+  // The entry counts as used until the next Age, so the next claim of this set takes the other one.
   Store(set.used[*way], 1);
   return claim;
 }

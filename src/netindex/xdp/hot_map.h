@@ -7,8 +7,8 @@
 //               FinishFill
 //   now and then  Age         counts are halved, and what was not used makes room
 //
-// Which keys. A fill takes an entry that is not valid, or was not used since the last Age; if there
-// is none in its set, the key stays with the server.
+// Which keys have an entry. A fill takes an entry of its set that is not valid, or was not used
+// since the last Age; if there is none, the key stays with the server.
 //
 // Thread safety: any thread may call any method.
 #pragma once

@@ -29,8 +29,8 @@ void CopyText(char (&to)[kBytes], std::string_view from) {
   std::memcpy(to, from.data(), std::min(from.size(), kBytes - 1));
 }
 
-// What a program in the own hook of a veth sends waits in the other end's ring, for ever if that
-// has no program: kAuto does not choose it.
+// The answer of a program in a veth's own hook waits in the ring of the other end, for ever if that
+// end has no program. So kAuto does not choose that hook.
 bool IsVeth(const std::string& interface) {
   const FileDescriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ethtool_drvinfo driver{};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};
 
-// What the helper has sent, and the descriptors of map and link.
+// The message that the helper has sent, and the descriptors of map and link that came with it.
 struct Answer {
   XdpOffer offer;
   FileDescriptor map, link;
