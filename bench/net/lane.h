@@ -66,6 +66,7 @@ class NetLane {
     auto event = NetProtocol::Event::kAnswer;
     while (!empty() && event == NetProtocol::Event::kAnswer) {
       size_t consumed = 0;
+      MakeOldest(protocol_->Whose(rest));
       event = protocol_->Read(rest, Oldest().asked, consumed, tally);
       if (event == NetProtocol::Event::kCorrupt) return std::unexpected(Unreadable(rest));
       rest.remove_prefix(consumed);
@@ -114,7 +115,12 @@ class NetLane {
 
   void SendDatagrams();
   void Push(const NetAsked& asked, uint64_t meant_ns, uint32_t operations);
+  InFlight& At(uint64_t number) { return ring_[number & (ring_.size() - 1)]; }
   const InFlight& Oldest() const { return ring_[begin_ & (ring_.size() - 1)]; }
+  // Moves the request at that place to the front; the others keep their order.
+  void MakeOldest(size_t place) {
+    for (uint64_t at = begin_ + place; at > begin_; --at) std::swap(At(at), At(at - 1));
+  }
   Answered Pop() {
     const InFlight& oldest = Oldest();
     ++begin_;

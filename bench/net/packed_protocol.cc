@@ -10,7 +10,8 @@ PackedProtocol::PackedProtocol(const NetFormat& format)
       scans_(format.scan_command == ScanCommand::kKrange),
       fat_root_(format.fat_root),
       greets_(!format.datagrams),
-      greeted_(format.datagrams) {}
+      greeted_(format.datagrams),
+      datagrams_(format.datagrams) {}
 
 bool PackedProtocol::Does(OpKind kind) const {
   return kind != OpKind::kDelete && (kind != OpKind::kScan || scans_);
@@ -44,9 +45,10 @@ void PackedProtocol::Encode(const NetAsked& asked, const OpStream& stream, size_
       batch_.Put(key, values.at(i));
     }
   }
-  if (fat_root_ == nullptr) return packed::AppendBatch(out, {.id = ++last_id_}, batch_);
-  Ask(out);
-  packed::AppendBatch(out, {.id = ++last_id_}, batch_, 0, FillIn());
+  if (fat_root_ != nullptr) Ask(out);
+  UnderWay& message = under_way_.emplace_back();
+  message.id = ++last_id_;
+  packed::AppendBatch(out, {.id = message.id}, batch_, 0, FillIn(message));
 }
 
 // Appends a question for a page, if there is one to be asked.
@@ -59,20 +61,19 @@ void PackedProtocol::Ask(std::string& out) {
   packed::EndMessage(out, begin);
 }
 
-// Returns the hints of the batch, and keeps them until its answer comes.
-std::span<const Hint> PackedProtocol::FillIn() {
-  Hinted& hinted = under_way_.emplace_back();
-  fat_root_->FillIn(batch_, &hinted.hints);
-  for (const Request& request : batch_.requests()) hinted.keys.push_back(request.key);
-  return hinted.hints;
+// Returns the hints of the batch, and keeps them until its answer comes; none without a fat root.
+std::span<const Hint> PackedProtocol::FillIn(UnderWay& message) {
+  if (fat_root_ == nullptr) return {};
+  fat_root_->FillIn(batch_, &message.hints);
+  for (const Request& request : batch_.requests()) message.keys.push_back(request.key);
+  return message.hints;
 }
 
-// Tells the fat root which hints of the oldest message were stale.
-void PackedProtocol::NoteStale() {
-  const Hinted& hinted = under_way_.front();
-  for (uint32_t slot = 0; slot < hinted.hints.size(); ++slot) {
-    if (client::FatRoot::IsStale(hinted.hints[slot], answered_.outcome(slot).hint)) {
-      fat_root_->NoteStale(hinted.keys[slot]);
+// Tells the fat root which hints of the message, if it has any, were stale.
+void PackedProtocol::NoteStale(const UnderWay& message) {
+  for (uint32_t slot = 0; slot < message.hints.size(); ++slot) {
+    if (client::FatRoot::IsStale(message.hints[slot], answered_.outcome(slot).hint)) {
+      fat_root_->NoteStale(message.keys[slot]);
     }
   }
 }
@@ -93,6 +94,19 @@ NetProtocol::Event PackedProtocol::ReadHello(std::string_view input, size_t& con
   return Event::kAnswer;
 }
 
+size_t PackedProtocol::Whose(std::string_view input) const {
+  if (!greeted_) input.remove_prefix(std::min(input.size(), sizeof(packed::ServerHello)));
+  while (input.size() >= sizeof(packed::Header)) {
+    const auto header = packed::Read<packed::Header>(input);
+    if (header.kind != packed::Kind::kTop) {
+      const auto at = Find(header.id);
+      return at == under_way_.end() ? 0 : static_cast<size_t>(at - under_way_.begin());
+    }
+    input.remove_prefix(std::min(input.size(), sizeof(header) + header.payload_bytes));
+  }
+  return 0;
+}
+
 NetProtocol::Event PackedProtocol::Read(std::string_view input, const NetAsked& asked,
                                         size_t& consumed, NetTally& tally) {
   consumed = 0;
@@ -111,24 +125,38 @@ NetProtocol::Event PackedProtocol::Read(std::string_view input, const NetAsked& 
     payload = rest.substr(0, header.payload_bytes);
     if (header.kind == packed::Kind::kTop && fat_root_ != nullptr) TakePage(header, payload);
   } while (header.kind == packed::Kind::kTop && fat_root_ != nullptr);
-  const Event event = ReadBatch(header, payload, asked, tally);
-  if (event == Event::kAnswer && fat_root_ != nullptr) under_way_.pop_front();
-  return event;
+  return ReadBatch(header, payload, asked, tally);
 }
 
-// Reads the answer to the oldest message.
 NetProtocol::Event PackedProtocol::ReadBatch(const packed::Header& header, std::string_view payload,
                                              const NetAsked& asked, NetTally& tally) {
+  if ((header.flags & packed::kFailed) != 0 && header.kind == packed::Kind::kError) {
+    Status status;
+    if (packed::TakeStatus(payload, &status)) tally.CountError(status.what(), asked.count);
+    return Event::kCorrupt;
+  }
+  const auto message = Find(header.id);
+  if (message == under_way_.end()) return Event::kCorrupt;
+  if (const Event event = ReadOutcomes(header, payload, asked, tally); event != Event::kAnswer) {
+    return event;
+  }
+  if ((header.flags & packed::kFailed) == 0) NoteStale(*message);
+  under_way_.erase(datagrams_ ? under_way_.cbegin() : message, message + 1);
+  return Event::kAnswer;
+}
+
+NetProtocol::Event PackedProtocol::ReadOutcomes(const packed::Header& header,
+                                                std::string_view payload, const NetAsked& asked,
+                                                NetTally& tally) {
+  while (answered_.size() < asked.count) answered_.Get({});
+  if (answered_.size() > asked.count) answered_.DropFrom(asked.count);
   if ((header.flags & packed::kFailed) != 0) {
     Status status;
     if (!packed::TakeStatus(payload, &status)) return Event::kCorrupt;
     tally.CountError(status.what(), asked.count);
-    return header.kind == packed::Kind::kError ? Event::kCorrupt : Event::kAnswer;
+    return Event::kAnswer;
   }
-  while (answered_.size() < asked.count) answered_.Get({});
-  if (answered_.size() > asked.count) answered_.DropFrom(asked.count);
   if (!packed::ReadReply(header, payload, answered_).ok()) return Event::kCorrupt;
-  if (fat_root_ != nullptr) NoteStale();
   Judge(asked, tally);
   return Event::kAnswer;
 }

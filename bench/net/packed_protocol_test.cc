@@ -18,9 +18,9 @@ std::string Hello() {
   return bytes;
 }
 
-std::string Answer(uint32_t count, std::string_view payload, uint8_t flags = 0) {
+std::string Answer(uint32_t id, uint32_t count, std::string_view payload) {
   std::string bytes;
-  const size_t begin = packed::BeginMessage(bytes, {.flags = flags, .count = count});
+  const size_t begin = packed::BeginMessage(bytes, {.id = id, .count = count});
   bytes.append(payload);
   packed::EndMessage(bytes, begin);
   return bytes;
@@ -43,16 +43,16 @@ TEST(PackedProtocol, EncodesMessages) {
   EXPECT_EQ(decoded.requests()[1].value, values.at(1));
 }
 
-// Goal: answers are read however they are split, and counted.
+// Goal: answers are read however they are split and in whatever order they come, and counted.
 TEST(PackedProtocol, ReadsAnswers) {
   std::string failure;
-  packed::AppendFailure(failure, {}, {Code::kIo, "the disk is full", 28});
-  const std::string answers = Hello() +
-                              Answer(3,
+  packed::AppendFailure(failure, {.id = 3}, {Code::kIo, "the disk is full", 28});
+  const std::string answers = Hello() + Answer(2, 2, "\x00\x20"sv) +
+                              Answer(1, 3,
                                      "\x28\x03"
                                      "abc\x01\x38xyz"sv) +
-                              Answer(2, "\x00\x20"sv) + failure +
-                              Answer(1,
+                              failure +
+                              Answer(4, 1,
                                      "\x28\x01"
                                      "a"sv);
   const NetAnswerCase what{
@@ -96,10 +96,10 @@ TEST(PackedProtocol, SendsTheHintsOfAFatRoot) {
   std::string hello;
   packed::Append(hello, packed::ServerHello{.features = packed::kHasTop});
   encoded();
-  read(hello + Answer(1, "\x01"));
+  read(hello + Answer(1, 1, "\x01"));
   const std::string asks = encoded();
   EXPECT_EQ(packed::Read<packed::Header>(asks).kind, packed::Kind::kTop);
-  read(Page("\x01\x00\x05\0\0\0\0\0\x01\0\x00"sv) + Answer(1, "\x01"));
+  read(Page("\x01\x00\x05\0\0\0\0\0\x01\0\x00"sv) + Answer(3, 1, "\x01"));
   EXPECT_EQ(root.Statistics().links, 1u);
   const std::string hinted = encoded();
   Batch decoded;
@@ -108,7 +108,7 @@ TEST(PackedProtocol, SendsTheHintsOfAFatRoot) {
                   .ok());
   EXPECT_EQ(decoded.requests()[0].hint.bits, uint64_t{1} << 48 | 5);
   EXPECT_EQ(root.Statistics().stale, 0u);
-  read(Answer(1, "\x81\x20\x06\0\0\0\0\0\x01\0"sv));
+  read(Answer(4, 1, "\x81\x20\x06\0\0\0\0\0\x01\0"sv));
   EXPECT_EQ(root.Statistics().stale, 1u);
 }
 
@@ -121,9 +121,11 @@ TEST(PackedProtocol, KnowsWhatIsNoAnswer) {
   std::string refused;
   packed::Append(refused, packed::ServerHello{.version = 0, .why = packed::kHelloVersion});
   EXPECT_TRUE(corrupt(kGet, refused));
-  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(2, "\x01\x01")));
-  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(1, "\x07")));
-  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(1, "\x01\x01")));
+  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(1, 2, "\x01\x01")));
+  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(1, 1, "\x07")));
+  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(1, 1, "\x01\x01")));
+  EXPECT_FALSE(corrupt(kGet, Hello() + Answer(1, 1, "\x01")));
+  EXPECT_TRUE(corrupt(kGet, Hello() + Answer(2, 1, "\x01")));
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 //            32 commands in a row if the protocol has no command for several keys
 //   answer   all that the server sends for one request
 //
-// Answers come in the order of their requests. If a protocol can be sent as datagrams, a request
-// and its answer are one datagram each, behind a frame that has a number. A protocol is one class;
-// protocols.cc lists them.
+// Answers come in the order of their requests, unless they tell whose they are (Whose). If a protocol
+// can be sent as datagrams, a request and its answer are one datagram each, behind a frame that has a
+// number. A protocol is one class; protocols.cc lists them.
 #pragma once
 
 #include <cstddef>
@@ -93,6 +93,10 @@ class NetProtocol {
   // only have to exist.
   virtual void Encode(const NetAsked& asked, const OpStream& stream, size_t first,
                       const ValuePool& values, std::string& out) = 0;
+
+  // Returns which of the requests under way on a stream the next answer belongs to: 0 is the oldest
+  // one, and stands also for an answer of which too little has come. `input` is as for Read.
+  virtual size_t Whose(std::string_view /*input*/) const { return 0; }
 
   // Continues to read the answer to `asked`. `input` begins where the last call stopped and holds
   // all bytes that have come since; `consumed` is how many of them are done with, and the tally

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,25 +27,39 @@ struct NetReading {
 
 // Reads `bytes`, which answer `asked`, in pieces that end at `ends` (ascending) and at the end. As
 // a connection does, it keeps what was not consumed and adds the next piece.
-inline NetReading ReadInPieces(NetProtocol& protocol, const std::vector<NetAsked>& asked,
+inline NetReading ReadInPieces(NetProtocol& protocol, std::vector<NetAsked> asked,
                                std::string_view bytes, std::vector<size_t> ends) {
   NetReading reading;
   ends.push_back(bytes.size());
   size_t begin = 0;
   for (const size_t end : ends) {
-    while (reading.answers < asked.size() && !reading.corrupt) {
+    while (!asked.empty() && !reading.corrupt) {
       // The input is copied, so that a read beyond its end is one beyond the memory.
       const std::string input(bytes.substr(begin, end - begin));
       size_t consumed = 0;
-      const auto event = protocol.Read(input, asked[reading.answers], consumed, reading.tally);
+      const size_t whose = protocol.Whose(input);
+      const auto event = protocol.Read(input, asked.at(whose), consumed, reading.tally);
       reading.corrupt = event == NetProtocol::Event::kCorrupt;
       begin += consumed;
       if (event != NetProtocol::Event::kAnswer) break;
       ++reading.answers;
+      asked.erase(asked.begin() + static_cast<ptrdiff_t>(whose));
     }
   }
   reading.left = bytes.size() - begin;
   return reading;
+}
+
+// Returns a protocol that has sent these requests.
+inline std::unique_ptr<NetProtocol> HavingAsked(std::string_view protocol, const NetFormat& format,
+                                                const std::vector<NetAsked>& asked) {
+  auto sender = MakeNetProtocol(protocol, format);
+  OpStream stream{KeyFormat::Text(format.key_bytes)};
+  for (uint64_t number = 0; number < 8; ++number) stream.Add(OpKind::kRead, number);
+  const ValuePool values(format.value_bytes, 1);
+  std::string out;
+  for (const NetAsked& one : asked) sender->Encode(one, stream, 0, values, out);
+  return sender;
 }
 
 // One way to write an answer, and what must be read. Names are for people.
@@ -68,7 +83,7 @@ inline std::string CheckAllSplits(std::string_view protocol, const NetFormat& fo
   for (size_t i = 0; i <= what.bytes.size(); ++i) splits.push_back({i});
   for (size_t i = 0; i < what.bytes.size(); ++i) splits[0].push_back(i);
   for (const std::vector<size_t>& ends : splits) {
-    const auto reader = MakeNetProtocol(protocol, format);
+    const auto reader = HavingAsked(protocol, format, what.asked);
     const NetReading reading = ReadInPieces(*reader, what.asked, what.bytes, ends);
     if (reading.corrupt || reading.left != 0 || reading.answers != what.asked.size() ||
         !(reading.tally == what.tally)) {
@@ -83,7 +98,7 @@ inline std::string CheckAllSplits(std::string_view protocol, const NetFormat& fo
 // Returns whether such an answer is refused as corrupt.
 inline bool IsCorrupt(std::string_view protocol, const NetFormat& format, const NetAsked& asked,
                       std::string_view bytes) {
-  const auto reader = MakeNetProtocol(protocol, format);
+  const auto reader = HavingAsked(protocol, format, {asked});
   return ReadInPieces(*reader, {asked}, bytes, {}).corrupt;
 }
 

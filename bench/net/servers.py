@@ -111,7 +111,7 @@ class Server:
 
 def busy(result):
     """The share of its core that the server or the generator used, whichever is larger."""
-    return max(result["mops"] * result["server_cpu_us_per_op"], result["generator_cpu"])
+    return max(result["mops"] * (result["server_cpu_us_per_op"] or 0), result["generator_cpu"])
 
 
 def installed(kind):
@@ -229,8 +229,8 @@ class Comparison:
 
 def cpu_ratio(a, b):
     """b's processor time an operation over a's. In a very short run a's may be zero."""
-    first = a["server_cpu_us_per_op"]
-    return b["server_cpu_us_per_op"] / first if first else math.nan
+    first, second = a["server_cpu_us_per_op"], b["server_cpu_us_per_op"]
+    return second / first if first and second is not None else math.nan
 
 
 def main():
