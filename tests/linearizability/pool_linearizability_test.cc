@@ -139,8 +139,11 @@ void PoolHistories::SetUp() {
 void PoolHistories::TearDown() {
   store_.reset();
   if (HasFailure()) {
-    for (const auto& server : index_) {
-      if (server != nullptr) std::cout << server->output();
+    for (const auto* servers : {&index_, &memory_}) {
+      for (const auto& server : *servers) {
+        server->ReadSome(0);
+        std::cout << server->output();
+      }
     }
   }
   index_.clear();

@@ -253,6 +253,8 @@ class Run {
       if (server == 0 || !Drain(session, server)) continue;
       pool_.Await([&] { return ready_ == 2 * kClients || IsDrained(server); });
       if (!IsDrained(server)) return;
+      // It may have died while it was drained.
+      if (!pool_.map().live_memory_servers.contains(server)) continue;
       ++tally_.memory_drains;
       EndServer(server);
     }

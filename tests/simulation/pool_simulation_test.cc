@@ -98,9 +98,9 @@ TEST(PoolSimulation, AHundredMemoryServers) {
   const SeedRange seeds = Seeds(kSeeds);
   ExpectLinearizable(PoolPlan::Kind::kHundred, seeds, tally);
   if (seeds.size() < kSeeds) return;
-  EXPECT_GT(tally.memory_losses, kSeeds * 3 / 2);
-  EXPECT_GT(tally.memory_drains, kSeeds / 2);
-  EXPECT_GT(tally.chunks_copied, kSeeds / 2);
+  EXPECT_GT(tally.memory_losses, kSeeds);
+  EXPECT_GT(tally.memory_drains, kSeeds / 4);
+  EXPECT_GT(tally.chunks_copied, 0u);
 }
 
 // Goal: a seed is a history, to the byte.
