@@ -137,8 +137,8 @@ void PoolHistories::SetUp() {
 }
 
 void PoolHistories::TearDown() {
-  store_.reset();
   if (HasFailure()) {
+    std::cout << RunCtl({"status", "--json"}).output << RunCtl({"verify"}).output;
     for (const auto* servers : {&index_, &memory_}) {
       for (const auto& server : *servers) {
         server->ReadSome(0);
@@ -146,6 +146,7 @@ void PoolHistories::TearDown() {
       }
     }
   }
+  store_.reset();
   index_.clear();
   memory_.clear();
   zookeeper_.reset();

@@ -74,9 +74,9 @@ Result<std::unique_ptr<PoolLook>> PoolLook::Open(const PoolOptions& pool, std::s
 
 PoolFindings PoolLook::Look() {
   PoolFindings findings = {.map = watch_.map(), .rows = {}, .status = {}};
-  AskIndexServers(findings);
   AskMemoryServers(findings);
   AskHashServer(findings);
+  AskIndexServers(findings);
   return findings;
 }
 
@@ -95,20 +95,24 @@ bool PoolLook::AskToDrain(uint32_t id) {
   return AskHashServer(watch_.map(), request).has_value();
 }
 
+// Their rows come first, but they are asked last: chunks that the status counts as whole were so
+// when the memory servers stood as they are told, or later.
 void PoolLook::AskIndexServers(PoolFindings& findings) {
+  std::vector<PoolRow> rows;
   const std::string request = RequestOf(pool::MessageKind::kStatus);
   for (const auto& [id, address] : findings.map.index_servers) {
     const auto reply = probe_->Ask(address, request, kAskMs);
-    findings.rows.push_back({.role = std::string(RoleName(findings.map, id)),
-                             .id = id,
-                             .answers = reply.has_value(),
-                             .address = address});
+    rows.push_back({.role = std::string(RoleName(findings.map, id)),
+                    .id = id,
+                    .answers = reply.has_value(),
+                    .address = address});
     pool::PoolStatus status;
     const auto fields = FieldsOf(reply);
     if (id == findings.map.hash_server && fields && pool::DecodeStatus(*fields, &status)) {
       findings.status = status;
     }
   }
+  findings.rows.insert(findings.rows.begin(), rows.begin(), rows.end());
 }
 
 // Another server at the address of one that is gone does not answer for it.
