@@ -5,9 +5,9 @@
 //            32 commands in a row if the protocol has no command for several keys
 //   answer   all that the server sends for one request
 //
-// Answers come in the order of their requests, unless they tell whose they are (Whose). If a protocol
-// can be sent as datagrams, a request and its answer are one datagram each, behind a frame that has a
-// number. A protocol is one class; protocols.cc lists them.
+// Answers come in the order of their requests, unless they tell whose they are (Whose). If a
+// protocol can be sent as datagrams, a request and its answer are one datagram each, behind a frame
+// that has a number. A protocol is one class; protocols.cc lists them.
 #pragma once
 
 #include <cstddef>
