@@ -283,7 +283,13 @@ void PoolHistories::StopMemory(ChildProcess& server) {
   server.Signal(SIGCONT);
 }
 
+// The newcomer has to take part by then.
 void PoolHistories::DrainMemory(ChildProcess& server) {
+  AwaitStatus([](const nlohmann::json& status) {
+    return std::ranges::count_if(status["servers"], [](const nlohmann::json& at) {
+             return at.value("standing", "") == "open" && at["answers"] == true;
+           }) >= 3;
+  });
   const CommandResult result = RunCtl({"drain", NumberOf(server)});
   EXPECT_EQ(result.status, 0) << result.output;
 }
@@ -297,7 +303,7 @@ PoolHistories::CommandResult PoolHistories::RunCtl(const std::vector<std::string
   }
   for (const std::string& word : words) command += " " + word;
   CommandResult result;
-  FILE* const pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
   SKEP_CHECK(pipe != nullptr);
   char buffer[4096];
   while (const size_t got = fread(buffer, 1, sizeof buffer, pipe))

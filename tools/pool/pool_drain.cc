@@ -54,10 +54,11 @@ int DrainMemoryServer(const PoolLookOptions& options, uint32_t id) {
     if (row == nullptr) return Complain(id, "is no server of the pool");
     if (row->standing == "gone") return Complain(id, "is gone");
     if (row->standing == "drained") return TellDrained(options, id);
-    if (!is_asked && !(*look)->AskToDrain(id)) {
-      return Complain(id, "cannot be drained: start another one first");
+    if (!is_asked) {
+      const auto answer = (*look)->AskToDrain(id);
+      if (answer == false) return Complain(id, "cannot be drained: start another one first");
+      is_asked = answer.has_value();
     }
-    is_asked = true;
     if (!options.as_json) TellProgress(*row);
   }
   return Complain(id, "is not drained yet: it goes on");

@@ -75,8 +75,9 @@ Result<std::unique_ptr<PoolLook>> PoolLook::Open(const PoolOptions& pool, std::s
 PoolFindings PoolLook::Look() {
   PoolFindings findings = {.map = watch_.map(), .rows = {}, .status = {}};
   AskMemoryServers(findings);
-  AskHashServer(findings);
+  const bool has_told = AskHashServer(findings);
   AskIndexServers(findings);
+  if (!has_told) findings.status.reset();
   return findings;
 }
 
@@ -84,15 +85,16 @@ std::optional<std::string> PoolLook::AskHashServer(const pool::PoolMap& map,
                                                    std::string_view request) {
   const auto address = map.index_servers.find(map.hash_server);
   if (address == map.index_servers.end()) return std::nullopt;
-  const auto reply = probe_->Ask(address->second, request, kAskMs);
-  const auto fields = FieldsOf(reply);
-  return fields ? std::optional<std::string>(*fields) : std::nullopt;
+  return probe_->Ask(address->second, request, kAskMs);
 }
 
-bool PoolLook::AskToDrain(uint32_t id) {
+std::optional<bool> PoolLook::AskToDrain(uint32_t id) {
   std::string request = RequestOf(pool::MessageKind::kDrain);
   AppendVarint(request, id);
-  return AskHashServer(watch_.map(), request).has_value();
+  const auto reply = AskHashServer(watch_.map(), request);
+  if (FieldsOf(reply)) return true;
+  const bool is_refused = reply && reply->starts_with(static_cast<char>(pool::ReplyCode::kRefused));
+  return is_refused ? std::optional(false) : std::nullopt;
 }
 
 // Their rows come first, but they are asked last: chunks that the status counts as whole were so
@@ -134,11 +136,12 @@ void PoolLook::AskMemoryServers(PoolFindings& findings) {
 }
 
 // What the hash server knows of memory servers, into their rows; one that has no node any more has
-// none yet.
-void PoolLook::AskHashServer(PoolFindings& findings) {
-  const auto fields = AskHashServer(findings.map, RequestOf(pool::MessageKind::kServers));
+// none yet. False: it does not tell.
+bool PoolLook::AskHashServer(PoolFindings& findings) {
+  const auto reply = AskHashServer(findings.map, RequestOf(pool::MessageKind::kServers));
+  const auto fields = FieldsOf(reply);
   std::vector<pool::ToldServer> servers;
-  if (!fields || !pool::DecodeServers(*fields, &servers)) return;
+  if (!fields || !pool::DecodeServers(*fields, &servers)) return false;
   for (const pool::ToldServer& told : servers) {
     auto row = std::ranges::find_if(findings.rows, [&](const PoolRow& at) {
       return at.id == told.server && at.role == kMemoryServer;
@@ -151,6 +154,7 @@ void PoolLook::AskHashServer(PoolFindings& findings) {
     row->chunks = told.frames;
     row->free_chunks = told.free_frames;
   }
+  return true;
 }
 
 }  // namespace skep

@@ -32,7 +32,7 @@ struct PoolRow {
 struct PoolFindings {
   pool::PoolMap map;
   std::vector<PoolRow> rows;
-  std::optional<pool::PoolStatus> status;  // of the hash server; nothing: it does not answer
+  std::optional<pool::PoolStatus> status;  // of the hash server; nothing: it has not told all
 
   // The memory server of this number, of which the hash server has told. Null: there is none.
   const PoolRow* FindMemoryServer(uint32_t id) const;
@@ -46,15 +46,15 @@ class PoolLook {
 
   // Asks each server that there is now, for a second each.
   PoolFindings Look();
-  // Has the hash server drain a memory server. False: it refuses, or does not answer.
-  bool AskToDrain(uint32_t id);
+  // Has the hash server drain a memory server. False: it refuses. Nothing: it does not answer, or
+  // cannot tell now.
+  std::optional<bool> AskToDrain(uint32_t id);
 
  private:
   PoolLook(const PoolOptions& pool, pool::PoolSurroundings around);
   void AskIndexServers(PoolFindings& findings);
   void AskMemoryServers(PoolFindings& findings);
-  void AskHashServer(PoolFindings& findings);
-  // The fields of the hash server's answer.
+  bool AskHashServer(PoolFindings& findings);
   std::optional<std::string> AskHashServer(const pool::PoolMap& map, std::string_view request);
 
   const pool::PoolSurroundings around_;
