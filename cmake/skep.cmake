@@ -44,9 +44,36 @@ if(SKEP_SANITIZE)
   target_compile_options(skep_flags INTERFACE -fsanitize=${SKEP_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(skep_flags INTERFACE -fsanitize=${SKEP_SANITIZE})
 endif()
+if(SKEP_SANITIZE MATCHES "undefined" AND NOT SKEP_FUZZERS)
+  # AddressSanitizer finds these too; a tenth of the compiler's time. The fuzzers have them.
+  target_compile_options(skep_flags INTERFACE -fno-sanitize=null,vptr,object-size)
+endif()
 if(SKEP_FUZZERS)
   # The fuzzer steers by the coverage of everything, not only of its own file.
   target_compile_options(skep_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# skep_read_once(name headers...): a target whose headers are read by the compiler once a build, for
+# the targets that skep_reads_from(it). Not where every file is to be read alone.
+function(skep_read_once name)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  # Without it ccache keeps nothing that uses such headers.
+  target_compile_options(${name} PRIVATE -fpch-preprocess)
+endfunction()
+function(skep_reads_from name headers)
+  if(TARGET ${headers})
+    target_precompile_headers(${name} REUSE_FROM ${headers})
+    target_compile_options(${name} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
+
+if(CMAKE_UNITY_BUILD)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/headers.cc CONTENT "")
+  add_library(skep_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/headers.cc)
+  target_link_libraries(skep_headers PRIVATE skep_flags)
+  skep_read_once(skep_headers <algorithm> <array> <atomic> <bit> <chrono> <cstdint> <cstring> <deque>
+    <expected> <functional> <map> <memory> <mutex> <optional> <ranges> <set> <span> <string>
+    <string_view> <thread> <utility> <vector>)
 endif()
 
 # skep_library(name [HOT] SOURCES file... [APART file...] DEPS target...): one folder's code. Headers
@@ -62,6 +89,7 @@ function(skep_library name)
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()
   target_link_libraries(${name} PUBLIC skep_flags ${ARG_DEPS})
+  skep_reads_from(${name} skep_headers)
 endfunction()
 
 # skep_module(name file): libskep-<name>.so, which base/module.h loads, of skep_<name>. It shows what
@@ -114,23 +142,20 @@ function(skep_runs_labels result)
   endforeach()
 endfunction()
 
-# Tests are compiled once and run once: their own code may be optimised less than what they test;
-# and in dev it lacks the checks of pointers that AddressSanitizer makes too, a third of its time.
+# Tests are compiled once and run once: their own code may be optimised less than what they test,
+# and in dev it is not asked about its alignment, a quarter of its time.
 set(SKEP_TEST_FLAGS "" CACHE STRING "Compiler options of the tests, after those of the build type")
 add_library(skep_test_flags INTERFACE)
 target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
 
-# What nearly every test includes is read by the compiler once a build, which takes two thirds off the
-# time of a test's file. Not where every file is to be read alone.
+# What nearly every test includes. (The headers of libraries are of no use: a program is placed
+# otherwise.)
 if(SKEP_TESTS AND CMAKE_UNITY_BUILD)
-  # A program, as tests are: what a library compiles is placed otherwise, and cannot be used.
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
   add_executable(skep_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cc)
   target_link_libraries(skep_test_headers PRIVATE skep_flags skep_test_flags GTest::gmock)
-  target_precompile_headers(skep_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm>
-    <chrono> <filesystem> <functional> <map> <memory> <random> <string> <thread> <vector>)
-  # Without it ccache keeps nothing that uses such headers.
-  target_compile_options(skep_test_headers PRIVATE -fpch-preprocess)
+  skep_read_once(skep_test_headers <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <filesystem>
+    <functional> <map> <memory> <random> <string> <thread> <vector>)
 endif()
 
 # All that the tests of this build need which are programs of GoogleTest.
@@ -158,10 +183,7 @@ function(skep_test name)
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${name} PRIVATE skep_flags ${ARG_DEPS} skep_test_flags GTest::gmock
     GTest::gtest_main)
-  if(TARGET skep_test_headers)
-    target_precompile_headers(${name} REUSE_FROM skep_test_headers)
-    target_compile_options(${name} PRIVATE -fpch-preprocess)
-  endif()
+  skep_reads_from(${name} skep_test_headers)
   if(NOT wanted)
     return()
   endif()

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "hash/hash_engine.h"
 
 namespace skep::hash {
@@ -71,7 +72,7 @@ TEST(ReadRunThreads, AnswersWithValuesOfTheKey) {
   std::mt19937_64 rng(kWriters);
   std::vector<uint64_t> asked;
   Batch batch;
-  for (int run = 0; run < 3000 && !testing::Test::HasFailure(); ++run) {
+  for (int run = 0; run < Rounds(3000) && !testing::Test::HasFailure(); ++run) {
     batch.Clear();
     asked.clear();
     for (int n = 0; n < 200; ++n) {

@@ -127,7 +127,7 @@ TEST(Pipelines, AnswerAsIfRunOneAfterAnother) {
 TEST(Pipelines, LongerThanABatch) {
   for (const uint64_t seed : Seeds(1)) {
     SCOPED_TRACE(testing::Message() << "SKEP_SIM_SEED=" << seed);
-    RunPipers(seed, 1, 12'000);
+    RunPipers(seed, 1, 5'000);
     ASSERT_FALSE(HasFailure());
   }
 }

@@ -35,7 +35,7 @@ void ExpectLinearizable(PoolPlan::Kind kind, uint64_t seeds) {
 // Goal: the protocol is right; and some hundred histories have seen all that can happen.
 TEST(PoolSimulation, AnyHistory) {
   PoolTally tally;
-  constexpr uint64_t kSeeds = 500;
+  constexpr uint64_t kSeeds = 250;
   const SeedRange seeds = Seeds(kSeeds);
   ExpectLinearizable(PoolPlan::Kind::kAny, seeds, tally);
   if (seeds.size() < kSeeds) return;
@@ -49,19 +49,19 @@ TEST(PoolSimulation, AnyHistory) {
 }
 
 // Goal: a GET finds what a scan has shown before, and a scan what a GET has found (H1).
-TEST(PoolSimulation, ScansWhileServersStall) { ExpectLinearizable(PoolPlan::Kind::kScans, 300); }
+TEST(PoolSimulation, ScansWhileServersStall) { ExpectLinearizable(PoolPlan::Kind::kScans, 150); }
 
 // Goal: nothing that was acknowledged is lost when another server takes over, and nothing old is
 // read at the server before (H5, H6, H10). Without the one or the other, one history of 200 to 300
 // shows it.
-TEST(PoolSimulation, ADeposedHashServer) { ExpectLinearizable(PoolPlan::Kind::kDeposed, 1500); }
+TEST(PoolSimulation, ADeposedHashServer) { ExpectLinearizable(PoolPlan::Kind::kDeposed, 700); }
 
 // Goal: a write whose reply was lost is done once (H4).
-TEST(PoolSimulation, LostReplies) { ExpectLinearizable(PoolPlan::Kind::kLostReplies, 300); }
+TEST(PoolSimulation, LostReplies) { ExpectLinearizable(PoolPlan::Kind::kLostReplies, 150); }
 
 // Goal: nobody reads, and no late write reaches, what is another's by now (H2, H3, H11).
 TEST(PoolSimulation, ChunksThatAreUsedAgain) {
-  ExpectLinearizable(PoolPlan::Kind::kUsedAgain, 200);
+  ExpectLinearizable(PoolPlan::Kind::kUsedAgain, 100);
 }
 
 // Goal: the same while cleaners move items from chunk to chunk: no move changes a value, undoes a
