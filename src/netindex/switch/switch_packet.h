@@ -71,8 +71,7 @@
 
 #define SWITCH_FIRST 1u
 #define SWITCH_LAST 2u
-#define SWITCH_AS_P4 4u     // by stages and halves, as a switch looks
-#define SWITCH_FORWARDS 8u  // the program sends packets on itself, by the system's routes
+#define SWITCH_AS_P4 4u  // by stages and halves, as a switch looks
 
 #define SWITCH_GET_BYTES 93u   // of the frame, in front of the key
 #define SWITCH_READ_BYTES 74u  // of the frame
@@ -110,7 +109,7 @@ enum SwitchKind {
 
 struct SwitchPlan {
   uint32_t kind;
-  uint32_t server;
+  uint32_t server;       // SWITCH_SERVERS_MAX: not known here
   uint32_t destination;  // IPv4, as in a packet
   uint32_t grow, shrink;
   uint32_t unused;
@@ -122,20 +121,20 @@ struct SwitchPlan {
 // Reads and writes of packets: a BPF program may read what is not aligned, C may not.
 #ifdef __bpf__
 #define SWITCH_ACCESS(bits)                                                 \
-  static inline uint##bits##_t SwitchLoad##bits(const uint8_t* from) {      \
+  SWITCH_INLINE uint##bits##_t SwitchLoad##bits(const uint8_t* from) {      \
     return *(const uint##bits##_t*)from;                                    \
   }                                                                         \
-  static inline void SwitchStore##bits(uint8_t* to, uint##bits##_t value) { \
+  SWITCH_INLINE void SwitchStore##bits(uint8_t* to, uint##bits##_t value) { \
     *(uint##bits##_t*)to = value;                                           \
   }
 #else
 #define SWITCH_ACCESS(bits)                                                 \
-  static inline uint##bits##_t SwitchLoad##bits(const uint8_t* from) {      \
+  SWITCH_INLINE uint##bits##_t SwitchLoad##bits(const uint8_t* from) {      \
     uint##bits##_t value;                                                   \
     __builtin_memcpy(&value, from, sizeof(value));                          \
     return value;                                                           \
   }                                                                         \
-  static inline void SwitchStore##bits(uint8_t* to, uint##bits##_t value) { \
+  SWITCH_INLINE void SwitchStore##bits(uint8_t* to, uint##bits##_t value) { \
     __builtin_memcpy(to, &value, sizeof(value));                            \
   }
 #endif
@@ -151,8 +150,10 @@ SWITCH_ACCESS(64)
 #define SWITCH_IP 14
 #define SWITCH_IP_BYTES (SWITCH_IP + 2)
 #define SWITCH_IP_FRAGMENT (SWITCH_IP + 6)
+#define SWITCH_IP_TTL (SWITCH_IP + 8)
 #define SWITCH_IP_PROTOCOL (SWITCH_IP + 9)
 #define SWITCH_IP_CHECK (SWITCH_IP + 10)
+#define SWITCH_IP_FROM (SWITCH_IP + 12)
 #define SWITCH_IP_TO (SWITCH_IP + 16)
 #define SWITCH_UDP_FROM 34
 #define SWITCH_UDP_TO 36
@@ -166,7 +167,7 @@ SWITCH_ACCESS(64)
 #define SWITCH_TEMPORARY 74
 
 // Whether the frame is IPv4 and UDP as the head of this file says, with so many bytes at least.
-static inline int SwitchIsUdp(const uint8_t* frame, const uint8_t* end) {
+SWITCH_INLINE int SwitchIsUdp(const uint8_t* frame, const uint8_t* end) {
   if (frame + SWITCH_READ_BYTES > end) return 0;
   return SwitchLoad16(frame + SWITCH_ETHERTYPE) == SWITCH_BE16(0x0800) &&
          frame[SWITCH_IP] == 0x45 && frame[SWITCH_IP_PROTOCOL] == 17 &&
@@ -176,7 +177,7 @@ static inline int SwitchIsUdp(const uint8_t* frame, const uint8_t* end) {
 }
 
 // Whether it is a GET; `frame` has SWITCH_GET_BYTES.
-static inline int SwitchIsGet(const uint8_t* frame) {
+SWITCH_INLINE int SwitchIsGet(const uint8_t* frame) {
   const uint32_t key_bytes = frame[92];
   return SwitchLoad32(frame + 42) == 0x504b53d5u && SwitchLoad16(frame + 46) == 1 &&
          SwitchLoad32(frame + 66) == 11 + key_bytes && frame[74] == 1 && (frame[75] & 0x30) == 0 &&
@@ -186,7 +187,7 @@ static inline int SwitchIsGet(const uint8_t* frame) {
 }
 
 // The number of the key of a GET.
-static inline uint64_t SwitchKeyOfGet(const uint8_t* frame, const uint8_t* end) {
+SWITCH_INLINE uint64_t SwitchKeyOfGet(const uint8_t* frame, const uint8_t* end) {
   const uint32_t bytes = frame[92];
   if (bytes >= 8 && frame + SWITCH_GET_BYTES + 8 <= end) {
     return SWITCH_BE64(SwitchLoad64(frame + SWITCH_GET_BYTES));
@@ -201,7 +202,7 @@ static inline uint64_t SwitchKeyOfGet(const uint8_t* frame, const uint8_t* end) 
 }
 
 // The first hop: finds server and address of the key. 0: the packet is for another server.
-static inline int SwitchLookUp(uint32_t duties, uint32_t service, const struct SwitchBank* bank,
+SWITCH_INLINE int SwitchLookUp(uint32_t duties, uint32_t service, const struct SwitchBank* bank,
                                struct SwitchPlan* plan) {
   const uint32_t range = (duties & SWITCH_AS_P4) ? SwitchRangeByStages(&bank->root, plan->key)
                                                  : SwitchRangeOf(&bank->root, plan->key);
@@ -213,12 +214,13 @@ static inline int SwitchLookUp(uint32_t duties, uint32_t service, const struct S
   return 1;
 }
 
-static inline void SwitchLookAtGet(const uint8_t* frame, const uint8_t* end, uint32_t duties,
+SWITCH_INLINE void SwitchLookAtGet(const uint8_t* frame, const uint8_t* end, uint32_t duties,
                                    uint32_t service, const struct SwitchBank* bank,
                                    struct SwitchCounters* counters, struct SwitchPlan* plan) {
   counters->gets += 1;
   plan->key = SwitchKeyOfGet(frame, end);
   plan->old_address = plan->address = SwitchLoad64(frame + SWITCH_HINT);
+  plan->server = SWITCH_SERVERS_MAX;
   if (duties & SWITCH_FIRST && !SwitchLookUp(duties, service, bank, plan)) {
     counters->foreign += 1;
     return;
@@ -235,7 +237,7 @@ static inline void SwitchLookAtGet(const uint8_t* frame, const uint8_t* end, uin
   counters->hinted += plan->address != plan->old_address;
 }
 
-static inline void SwitchLookAtRead(const uint8_t* frame, const uint8_t* end, uint32_t duties,
+SWITCH_INLINE void SwitchLookAtRead(const uint8_t* frame, const uint8_t* end, uint32_t duties,
                                     uint32_t service, const struct SwitchBank* bank,
                                     struct SwitchCounters* counters, struct SwitchPlan* plan) {
   const uint32_t udp_bytes = SWITCH_BE16(SwitchLoad16(frame + SWITCH_UDP_BYTES));
@@ -270,7 +272,7 @@ static inline void SwitchLookAtRead(const uint8_t* frame, const uint8_t* end, ui
 }
 
 // Counts an answer to a GET.
-static inline void SwitchNoteAnswer(const uint8_t* frame, struct SwitchCounters* counters) {
+SWITCH_INLINE void SwitchNoteAnswer(const uint8_t* frame, struct SwitchCounters* counters) {
   const uint32_t is_answer = SwitchLoad32(frame + 42) == 0x504b53d5u &&
                              SwitchLoad16(frame + 46) == 1 && frame[74] == 1 &&
                              (frame[75] & 2) == 0 && SwitchLoad32(frame + 78) == 1;
@@ -280,7 +282,7 @@ static inline void SwitchNoteAnswer(const uint8_t* frame, struct SwitchCounters*
 }
 
 // Step 1. `plan` is zeros before.
-static inline void SwitchLook(const uint8_t* frame, const uint8_t* end,
+SWITCH_INLINE void SwitchLook(const uint8_t* frame, const uint8_t* end,
                               const struct SwitchConfig* config, const struct SwitchBank* bank,
                               struct SwitchCounters* counters, struct SwitchPlan* plan) {
   if (!SwitchIsUdp(frame, end)) return;
@@ -301,19 +303,19 @@ static inline void SwitchLook(const uint8_t* frame, const uint8_t* end,
 
 // A checksum of ones' complement after words of the packet with the sum `from` have become words
 // with the sum `to` (RFC 1624).
-static inline uint16_t SwitchMended(uint16_t check, uint64_t from, uint64_t to) {
+SWITCH_INLINE uint16_t SwitchMended(uint16_t check, uint64_t from, uint64_t to) {
   // ~from, word by word, is 0xffff times the number of words less `from`; 16 words are enough.
   uint64_t sum = (uint64_t)(uint16_t)~check + (16 * 0xffff - from) + to;
   sum = (sum & 0xffff) + (sum >> 16);
   sum = (sum & 0xffff) + (sum >> 16);
   return (uint16_t)~sum;
 }
-static inline uint64_t SwitchSum64(uint64_t words) {
+SWITCH_INLINE uint64_t SwitchSum64(uint64_t words) {
   return (words & 0xffff) + (words >> 16 & 0xffff) + (words >> 32 & 0xffff) + (words >> 48);
 }
 
 // The difference of the ICRC if these bytes, from that place on, change by exclusive or.
-static inline uint32_t SwitchIcrcDifference(const struct SwitchConfig* config, uint32_t place,
+SWITCH_INLINE uint32_t SwitchIcrcDifference(const struct SwitchConfig* config, uint32_t place,
                                             uint64_t differ, uint32_t bytes) {
   uint32_t found = 0;
   for (uint32_t i = 0; i < bytes; ++i) {
@@ -323,7 +325,7 @@ static inline uint32_t SwitchIcrcDifference(const struct SwitchConfig* config, u
   return found;
 }
 
-static inline void SwitchSetDestination(uint8_t* frame, const struct SwitchConfig* config,
+SWITCH_INLINE void SwitchSetDestination(uint8_t* frame, const struct SwitchConfig* config,
                                         uint32_t to, int has_icrc) {
   const uint32_t from = SwitchLoad32(frame + SWITCH_IP_TO);
   if (from == to) return;
@@ -337,7 +339,24 @@ static inline void SwitchSetDestination(uint8_t* frame, const struct SwitchConfi
   }
 }
 
-static inline void SwitchSetLengths(uint8_t* frame, uint32_t udp_bytes) {
+// Addresses the frame to its next hop. 0: the system has to do it, as the way is not known, or the
+// packet has had its time.
+SWITCH_INLINE uint32_t SwitchForward(uint8_t* frame, const struct SwitchBank* bank,
+                                     const struct SwitchPlan* plan) {
+  if (plan->server >= SWITCH_SERVERS_MAX || frame[SWITCH_IP_TTL] <= 1) return 0;
+  const struct SwitchServer* const server = &bank->servers[plan->server];
+  if (server->interface == 0) return 0;
+  for (uint32_t i = 0; i < 6; ++i) frame[i] = server->next_hop[i];
+  for (uint32_t i = 0; i < 6; ++i) frame[6 + i] = server->source[i];
+  const uint16_t from = SwitchLoad16(frame + SWITCH_IP_TTL);
+  frame[SWITCH_IP_TTL] -= 1;
+  const uint16_t check = SwitchLoad16(frame + SWITCH_IP_CHECK);
+  SwitchStore16(frame + SWITCH_IP_CHECK,
+                SwitchMended(check, from, SwitchLoad16(frame + SWITCH_IP_TTL)));
+  return server->interface;
+}
+
+SWITCH_INLINE void SwitchSetLengths(uint8_t* frame, uint32_t udp_bytes) {
   const uint16_t from = SwitchLoad16(frame + SWITCH_IP_BYTES);
   const uint16_t to = SWITCH_BE16((uint16_t)(20 + udp_bytes));
   SwitchStore16(frame + SWITCH_IP_BYTES, to);
@@ -346,7 +365,7 @@ static inline void SwitchSetLengths(uint8_t* frame, uint32_t udp_bytes) {
   SwitchStore16(frame + SWITCH_IP_CHECK, SwitchMended(check, from, to));
 }
 
-static inline void SwitchApplyGet(uint8_t* frame, const struct SwitchConfig* config,
+SWITCH_INLINE void SwitchApplyGet(uint8_t* frame, const struct SwitchConfig* config,
                                   const struct SwitchPlan* plan) {
   const uint32_t from = SwitchLoad32(frame + SWITCH_IP_TO);
   const uint16_t check = SwitchLoad16(frame + SWITCH_UDP_CHECK);
@@ -359,7 +378,7 @@ static inline void SwitchApplyGet(uint8_t* frame, const struct SwitchConfig* con
   SwitchStore16(frame + SWITCH_UDP_CHECK, mended == 0 ? 0xffff : mended);
 }
 
-static inline void SwitchSetMemory(uint8_t* frame, const struct SwitchConfig* config,
+SWITCH_INLINE void SwitchSetMemory(uint8_t* frame, const struct SwitchConfig* config,
                                    const struct SwitchBank* bank, const struct SwitchPlan* plan) {
   const uint64_t va = SWITCH_BE64(plan->address);
   const uint32_t rkey = bank->servers[plan->server & (SWITCH_SERVERS_MAX - 1)].rkey;
@@ -371,7 +390,7 @@ static inline void SwitchSetMemory(uint8_t* frame, const struct SwitchConfig* co
                                          SwitchIcrcDifference(config, 12, rkey, 4));
 }
 
-static inline void SwitchApplyRead(uint8_t* frame, const uint8_t* end,
+SWITCH_INLINE void SwitchApplyRead(uint8_t* frame, const uint8_t* end,
                                    const struct SwitchConfig* config, const struct SwitchBank* bank,
                                    const struct SwitchPlan* plan) {
   const uint32_t bare = SWITCH_READ_BYTES - SWITCH_UDP_FROM;
@@ -391,7 +410,7 @@ static inline void SwitchApplyRead(uint8_t* frame, const uint8_t* end,
 }
 
 // Step 3, of the same frame, which is as long as step 2 has made it.
-static inline void SwitchApply(uint8_t* frame, const uint8_t* end,
+SWITCH_INLINE void SwitchApply(uint8_t* frame, const uint8_t* end,
                                const struct SwitchConfig* config, const struct SwitchBank* bank,
                                const struct SwitchPlan* plan) {
   if (plan->kind == SWITCH_PASS) return;
@@ -403,7 +422,7 @@ static inline void SwitchApply(uint8_t* frame, const uint8_t* end,
 }
 
 // CRC-32, bit by bit, of one more byte.
-static inline uint32_t SwitchCrcByte(uint32_t crc, uint8_t byte) {
+SWITCH_INLINE uint32_t SwitchCrcByte(uint32_t crc, uint8_t byte) {
   crc ^= byte;
   for (uint32_t i = 0; i < 8; ++i) crc = crc >> 1 ^ (0xedb88320u & -(crc & 1));
   return crc;

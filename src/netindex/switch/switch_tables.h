@@ -26,7 +26,7 @@
 //             to 16 and children 1 to 16 are those of the node, of which short ones repeat the last
 //             pivot and the last child. 16 results "key above pivot" are a run of ones; as many
 //             ones, so manyth the child; none, the first one.
-//   servers   where a server is, and the rkey of its memory.
+//   servers   where a server is, the rkey of its memory, and how packets come there.
 //
 // A key is looked for in the root, if the switch has one, and then, layer by layer, in the node
 // that the layer before has named. A node that the layer does not have ends nothing: the address
@@ -70,8 +70,10 @@ struct SwitchNode {
 };
 
 struct SwitchServer {
-  uint32_t address;  // IPv4, as in a packet; 0: there is no such server
-  uint32_t rkey;     // as in a packet
+  uint32_t address;                // IPv4, as in a packet; 0: there is no such server
+  uint32_t rkey;                   // as in a packet
+  uint32_t interface;              // by which a program sends to it; 0: the system does
+  uint8_t next_hop[6], source[6];  // Ethernet addresses, for that
 };
 
 struct SwitchBank {
@@ -86,6 +88,9 @@ struct SwitchBank {
   struct SwitchNode slots[SWITCH_LAYERS][SWITCH_SLOTS + SWITCH_PROBES];
 };
 
+// A function of BPF takes five arguments, and a pointer into a packet loses its bounds in a call.
+#define SWITCH_INLINE static inline __attribute__((always_inline))
+
 #ifdef __cplusplus
 #define SWITCH_STATIC_ASSERT static_assert
 #else
@@ -95,26 +100,40 @@ SWITCH_STATIC_ASSERT(sizeof(struct SwitchNode) == 256, "four lines");
 SWITCH_STATIC_ASSERT(SWITCH_ENTRIES_MAX >= 3 * SWITCH_RANGES_MAX, "room for the middle stages");
 SWITCH_STATIC_ASSERT(__builtin_offsetof(struct SwitchBank, slots) % 64 == 0, "nodes lie in lines");
 
+// The compiler may not know what the variable is, or it would make a branch of arithmetic, and the
+// kernel's verifier follows each side of each branch.
+#ifdef __bpf__
+#define SWITCH_HIDE(variable) asm volatile("" : "+r"(variable))
+#else
+#define SWITCH_HIDE(variable)
+#endif
+
 // 1 if the key is above the pivot, else 0: the borrow of pivot - key, without a branch.
-static inline uint64_t SwitchAbove(uint64_t key, uint64_t pivot) {
-  const uint64_t sub = pivot - key, differ = pivot ^ key;
+SWITCH_INLINE uint64_t SwitchAbove(uint64_t key, uint64_t pivot) {
+  uint64_t sub = pivot - key;
+  const uint64_t differ = pivot ^ key;
+  SWITCH_HIDE(sub);
   return ((differ & key) | (~differ & sub)) >> 63;
 }
 
 // The same as a switch does it (III-A): per half a difference and an exclusive or; then a table,
 // matched by sub[63:32], xor[63] and xor[31], chooses which of four bits is the result.
-static inline uint32_t SwitchAboveByHalves(uint64_t key, uint64_t pivot) {
+SWITCH_INLINE uint32_t SwitchAboveByHalves(uint64_t key, uint64_t pivot) {
   const uint32_t key_high = (uint32_t)(key >> 32), key_low = (uint32_t)key;
   const uint32_t sub_high = (uint32_t)(pivot >> 32) - key_high;
   const uint32_t sub_low = (uint32_t)pivot - key_low;
   const uint32_t xor_high = (uint32_t)(pivot >> 32) ^ key_high;
   const uint32_t xor_low = (uint32_t)pivot ^ key_low;
-  if (sub_high != 0) return (xor_high >> 31 ? key_high : sub_high) >> 31;
-  return (xor_low >> 31 ? key_low : sub_low) >> 31;
+  const uint32_t high = ((xor_high & key_high) | (~xor_high & sub_high)) >> 31;
+  const uint32_t low = ((xor_low & key_low) | (~xor_low & sub_low)) >> 31;
+  uint32_t differs_high = sub_high | -sub_high;
+  SWITCH_HIDE(differs_high);
+  differs_high >>= 31;  // 1: sub[63:32] is not 0
+  return (differs_high & high) | (~differs_high & low);
 }
 
 // The range of a key: as many as there are pivots below it.
-static inline uint32_t SwitchRangeOf(const struct SwitchRoot* root, uint64_t key) {
+SWITCH_INLINE uint32_t SwitchRangeOf(const struct SwitchRoot* root, uint64_t key) {
   uint64_t at = 0;
   for (uint32_t bit = 10; bit-- > 0;) {
     at += SwitchAbove(key, root->pivot[at + (1u << bit) - 1]) << bit;
@@ -124,7 +143,7 @@ static inline uint32_t SwitchRangeOf(const struct SwitchRoot* root, uint64_t key
 SWITCH_STATIC_ASSERT(SWITCH_RANGES_MAX == 1u << 10, "ten steps");
 
 // The result of the last entry whose start is not above `want`.
-static inline uint32_t SwitchStageResult(const struct SwitchStage* stage, uint32_t want) {
+SWITCH_INLINE uint32_t SwitchStageResult(const struct SwitchStage* stage, uint32_t want) {
   uint64_t at = 0;
   for (uint32_t bit = 12; bit-- > 0;) {
     const uint64_t is_above = SwitchAbove(stage->start[at + (1u << bit) - 1], want);
@@ -134,7 +153,7 @@ static inline uint32_t SwitchStageResult(const struct SwitchStage* stage, uint32
 }
 SWITCH_STATIC_ASSERT(SWITCH_ENTRIES_MAX == 1u << 12, "twelve steps");
 
-static inline uint32_t SwitchRangeByStages(const struct SwitchRoot* root, uint64_t key) {
+SWITCH_INLINE uint32_t SwitchRangeByStages(const struct SwitchRoot* root, uint64_t key) {
   uint32_t result = SWITCH_IS_TABLE;
   for (uint32_t s = 0; s < SWITCH_STAGES; ++s) {
     const uint32_t chunk = (uint32_t)(key >> (48 - 16 * s)) & 0xffff;
@@ -145,7 +164,7 @@ static inline uint32_t SwitchRangeByStages(const struct SwitchRoot* root, uint64
 }
 
 // The index of the child of a key, from 0 on.
-static inline uint32_t SwitchChildOf(const struct SwitchNode* node, uint64_t key) {
+SWITCH_INLINE uint32_t SwitchChildOf(const struct SwitchNode* node, uint64_t key) {
   uint64_t at = 0;
   for (uint32_t bit = 4; bit-- > 0;) {
     at += SwitchAbove(key, node->pivot[at + (1u << bit) - 1]) << bit;
@@ -154,7 +173,7 @@ static inline uint32_t SwitchChildOf(const struct SwitchNode* node, uint64_t key
 }
 
 // result[15:0] of the paper: that of pivot 1 is the highest bit.
-static inline uint32_t SwitchResultOf(const struct SwitchNode* node, uint64_t key) {
+SWITCH_INLINE uint32_t SwitchResultOf(const struct SwitchNode* node, uint64_t key) {
   uint32_t result = SwitchAboveByHalves(key, 0);
   for (uint32_t i = 0; i < SWITCH_BRANCHES - 1; ++i) {
     result = result << 1 | SwitchAboveByHalves(key, node->pivot[i]);
@@ -162,20 +181,20 @@ static inline uint32_t SwitchResultOf(const struct SwitchNode* node, uint64_t ke
   return result;
 }
 
-static inline uint32_t SwitchChildByResult(const struct SwitchNode* node, uint64_t key) {
+SWITCH_INLINE uint32_t SwitchChildByResult(const struct SwitchNode* node, uint64_t key) {
   const uint32_t result = SwitchResultOf(node, key);
   uint32_t ones = 0;
   for (uint32_t i = 0; i < SWITCH_BRANCHES; ++i) ones += result >> i & 1;
   return (ones - (ones != 0)) & (SWITCH_BRANCHES - 1);
 }
 
-static inline uint32_t SwitchSlotOf(uint64_t seed, uint64_t address) {
+SWITCH_INLINE uint32_t SwitchSlotOf(uint64_t seed, uint64_t address) {
   return (uint32_t)(((address ^ seed) * 0x9e3779b97f4a7c15u) >> 51);
 }
 SWITCH_STATIC_ASSERT(SWITCH_SLOTS == 1u << (64 - 51), "the upper bits of the product");
 
 // The node of the layer; null: the layer does not have it.
-static inline const struct SwitchNode* SwitchFind(const struct SwitchBank* bank, uint32_t layer,
+SWITCH_INLINE const struct SwitchNode* SwitchFind(const struct SwitchBank* bank, uint32_t layer,
                                                   uint64_t address) {
   const uint32_t slot = SwitchSlotOf(bank->seed[layer], address);
   for (uint32_t i = 0; i < SWITCH_PROBES; ++i) {
@@ -187,7 +206,7 @@ static inline const struct SwitchNode* SwitchFind(const struct SwitchBank* bank,
 }
 
 // Goes down from the node at the address through the layers of this switch; where that ends.
-static inline uint64_t SwitchDescend(const struct SwitchBank* bank, uint32_t as_switch,
+SWITCH_INLINE uint64_t SwitchDescend(const struct SwitchBank* bank, uint32_t as_switch,
                                      uint64_t key, uint64_t address) {
   for (uint32_t layer = 0; layer < SWITCH_LAYERS; ++layer) {
     if (bank->nodes[layer] == 0) continue;
