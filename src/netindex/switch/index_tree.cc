@@ -25,7 +25,8 @@ uint64_t PivotOf(uint64_t first) { return first == 0 ? 0 : first - 1; }
 
 class Maker {
  public:
-  Maker(IndexTree& tree, uint32_t branches) : tree_(tree), branches_(branches) {}
+  Maker(IndexTree& tree, uint32_t branches, uint64_t first_address)
+      : tree_(tree), branches_(branches), next_address_(first_address) {}
 
   void AddServer(uint32_t server, const ServerLeaves& leaves) {
     std::vector<uint32_t> level;
@@ -50,7 +51,7 @@ class Maker {
     for (size_t at = 0; at < level.size(); at += branches_) {
       const size_t end = std::min(at + branches_, level.size());
       IndexNode node = {.pivot = tree_.nodes[level[at]].pivot,
-                        .address = ++last_address_,
+                        .address = next_address_++,
                         .server = tree_.nodes[level[at]].server};
       node.children.assign(level.begin() + static_cast<ptrdiff_t>(at),
                            level.begin() + static_cast<ptrdiff_t>(end));
@@ -62,7 +63,7 @@ class Maker {
 
   IndexTree& tree_;
   const uint32_t branches_;
-  uint64_t last_address_ = 0;
+  uint64_t next_address_;
 };
 
 // The last of the nodes whose pivot is below the key; the first one, if there is none.
@@ -75,9 +76,10 @@ uint32_t ChildOf(const IndexTree& tree, const std::vector<uint32_t>& nodes, uint
 
 }  // namespace
 
-IndexTree MakeIndexTree(std::span<const ServerLeaves> servers, uint32_t branches) {
+IndexTree MakeIndexTree(std::span<const ServerLeaves> servers, uint32_t branches,
+                        uint64_t first_address) {
   IndexTree tree;
-  Maker maker(tree, branches);
+  Maker maker(tree, branches, first_address);
   for (uint32_t i = 0; i < servers.size(); ++i) maker.AddServer(i, servers[i]);
   return tree;
 }

@@ -39,9 +39,11 @@ struct ServerLeaves {
 
 // Makes a tree of nodes of `branches` children over the leaves of the servers, whose ranges follow
 // each other from 0 on; each has at least one leaf. Of leaves whose fences have the same number the
-// one with the most hits is taken, and so it is with fences in front of the server's range. Inner
-// nodes get addresses from 1 on (numbers that only switches know), and the hits of their children.
-IndexTree MakeIndexTree(std::span<const ServerLeaves> servers, uint32_t branches);
+// one with the most hits is taken; of those in front of the server's range, the last one. Inner
+// nodes get addresses from `first_address` on, which is not 0 (numbers that only switches know,
+// below 2^48), and the hits of their children.
+IndexTree MakeIndexTree(std::span<const ServerLeaves> servers, uint32_t branches,
+                        uint64_t first_address = 1);
 
 // The leaf of the key, by a way down from its root.
 uint32_t LeafOf(const IndexTree& tree, uint64_t key);
