@@ -1,5 +1,5 @@
-// skep-netindex: maps of ranges, which make one keyspace of several servers and pools; and programs
-// in a network driver's hook, which answer hot GETs of a server.
+// skep-netindex: maps of ranges, which make one keyspace of several servers and pools; programs in
+// a network driver's hook, which answer hot GETs of a server; and switches that look keys up.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "server/version.h"
+#include "tools/netindex/controller_command.h"
 #include "tools/netindex/range_commands.h"
 #ifdef SKEP_HAS_XDP
 #include <map>
 #include <utility>
 
+#include "tools/netindex/switch_command.h"
 #include "tools/netindex/xdp_command.h"
 
 namespace {
@@ -30,30 +32,76 @@ void AddXdpOptions(CLI::App& app, skep::xdp::HelperOptions* options) {
       ->transform(CLI::CheckedTransformer(kModes).description("auto|native|generic"));
 }
 
+// --first and --last are duties of the switch, --as-p4 is how it looks.
+void AddSwitchOptions(CLI::App& app, skep::netindex::SwitchOptions* options) {
+  using skep::netindex::SwitchMode;
+  static const std::map<std::string, SwitchMode> kModes = {
+      {"native", SwitchMode::kNative}, {"generic", SwitchMode::kGeneric}, {"tc", SwitchMode::kTc}};
+  const auto duty = [&](const char* name, uint16_t bit, const char* help) {
+    app.add_flag_callback(
+        name, [=] { options->duties = static_cast<uint16_t>(options->duties | bit); }, help);
+  };
+  app.add_option("--interface", options->interfaces, "whose packets are looked at; may be repeated")
+      ->required();
+  app.add_option("--socket", options->socket, "the unix socket where a controller asks")
+      ->required();
+  app.add_option("--service", options->service, "the IPv4 address of all servers together");
+  app.add_option("--port", options->port, "of the servers")->capture_default_str();
+  app.add_option("--mode", options->mode,
+                 "native: in the driver; generic: behind it; tc: in the receive path")
+      ->transform(CLI::CheckedTransformer(kModes).description("native|generic|tc"));
+  duty("--first", SWITCH_FIRST, "has the fat root: the first switch on a way that looks keys up");
+  duty("--last", SWITCH_LAST, "is the last one in front of servers");
+  duty("--as-p4", SWITCH_AS_P4, "looks by 16-bit tables and 32-bit halves, as a P4 switch does");
+}
+
 }  // namespace
 #endif
+
+namespace {
+
+constexpr const char* kFooter =
+    "For example, keys before \"m\" at one server, the others in a pool:\n"
+    "  skep-netindex --name users ctl set 10.0.0.7:6379 m=pool:cache\n"
+    "Clients: Store::Connect(\"ranges://ZOOKEEPER/users\"), and skep-server --keyspace\n"
+    "0=ranges,zk=...,name=users. docs/ranges.md has the rest.\n\n"
+    "Exit status: 0 done; 1 it failed; 2 the command line is wrong.";
+
+void AddMapOptions(CLI::App& app, skep::PoolOptions* map) {
+  app.add_option("--zk", map->zookeeper, "the servers of ZooKeeper: HOST:PORT,HOST:PORT")
+      ->capture_default_str();
+  app.add_option("--name", map->name, "of the map")->capture_default_str();
+  app.add_option("--timeout", map->timeout_ms, "milliseconds to wait for ZooKeeper")
+      ->check(CLI::Range(1u, 3'600'000u))
+      ->capture_default_str();
+}
+
+void AddControllerOptions(CLI::App& app, skep::ControllerOptions* options) {
+  app.add_option("--server", options->servers,
+                 "IPV4:PORT of the first range, LOWER=IPV4:PORT of each other one; may be\n"
+                 "repeated; without it the servers are those of the map");
+  app.add_option("--switch", options->switches,
+                 "ROLE:SOCKET, or ROLE:SOCKET=SERVER,SERVER of those behind it; ROLE is core,\n"
+                 "aggregation, edge, or only; may be repeated")
+      ->required();
+  app.add_option("--interval", options->interval_ms, "milliseconds between two rounds")
+      ->check(CLI::Range(1u, 3'600'000u))
+      ->capture_default_str();
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace skep;
   constexpr int kUsage = 2;
   CLI::App app("Says which ranges of a keyspace are at which server or pool", "skep-netindex");
   app.set_version_flag("--version", fmt::format("skep-netindex {}", kVersion));
-  app.footer(
-      "For example, keys before \"m\" at one server, the others in a pool:\n"
-      "  skep-netindex --name users ctl set 10.0.0.7:6379 m=pool:cache\n"
-      "Clients: Store::Connect(\"ranges://ZOOKEEPER/users\"), and skep-server --keyspace\n"
-      "0=ranges,zk=...,name=users. docs/ranges.md has the rest.\n\n"
-      "Exit status: 0 done; 1 it failed; 2 the command line is wrong.");
+  app.footer(kFooter);
   app.require_subcommand(1);
   RangeCommandOptions options;
   options.map.zookeeper = "127.0.0.1:2181";
   options.map.name = "skep";
-  app.add_option("--zk", options.map.zookeeper, "the servers of ZooKeeper: HOST:PORT,HOST:PORT")
-      ->capture_default_str();
-  app.add_option("--name", options.map.name, "of the map")->capture_default_str();
-  app.add_option("--timeout", options.map.timeout_ms, "milliseconds to wait for ZooKeeper")
-      ->check(CLI::Range(1u, 3'600'000u))
-      ->capture_default_str();
+  AddMapOptions(app, &options.map);
   CLI::App* const ctl =
       app.add_subcommand("ctl", "sets, shows or changes a map")->require_subcommand(1);
   CLI::App* const set = ctl->add_subcommand(
@@ -81,7 +129,15 @@ int main(int argc, char** argv) {
   cancel->add_option("LOWER", lower, key_help)->required();
   CLI::App* const show = ctl->add_subcommand("show", "prints a map");
   show->add_flag("--json", options.as_json, "for programs");
+  CLI::App* const controller = app.add_subcommand(
+      "controller", "gives switches the upper levels of servers' trees (docs/switch.md)");
+  ControllerOptions controlled;
+  AddControllerOptions(*controller, &controlled);
 #ifdef SKEP_HAS_XDP
+  netindex::SwitchOptions switched;
+  CLI::App* const switches = app.add_subcommand(
+      "switch", "looks keys up while packets are forwarded; needs root (docs/switch.md)");
+  AddSwitchOptions(*switches, &switched);
   CLI::App* const xdp = app.add_subcommand(
       "xdp", "lets a network driver answer hot GETs of a server; needs root (docs/xdp.md)");
   xdp::HelperOptions helper;
@@ -94,7 +150,12 @@ int main(int argc, char** argv) {
   }
   if (move->parsed()) return MoveRange(options, lower, target, wait_ms);
   if (cancel->parsed()) return CancelMove(options, lower);
+  if (controller->parsed()) {
+    controlled.map = options.map;
+    return RunController(controlled);
+  }
 #ifdef SKEP_HAS_XDP
+  if (switches->parsed()) return RunSwitch(switched);
   if (xdp->parsed()) return RunXdpHelper(helper);
 #endif
   return set->parsed() ? SetRanges(options, ranges, replaces) : ShowRanges(options);

@@ -43,13 +43,15 @@ class Namespace:
     def run(self, *words):
         subprocess.run(self.command(*words), check=True, timeout=PATIENCE_S)
 
-    def udp_socket(self, peer):
-        """A socket of this network: a socket stays in the one where it was made."""
+    def udp_socket(self, peer=None):
+        """A socket of this network, connected if there is a peer: a socket stays in the network where
+        it was made."""
         home, there = os.open("/proc/self/ns/net", os.O_RDONLY), os.open(self.path, os.O_RDONLY)
         try:
             enter(there)
             made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            made.connect(peer)
+            if peer:
+                made.connect(peer)
             return made
         finally:
             enter(home)

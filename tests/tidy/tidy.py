@@ -93,6 +93,8 @@ MAY_INCLUDE = {
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/ranges/testing": {"skep", "base", "engine", "keyspace", "ranges"},
     "src/ranges": {"skep", "base", "engine", "client", "pool", "ranges"},
+    # Stands above the switches, whose tables it makes, and the client by which it asks servers.
+    "src/netindex/controller": {"skep", "base", "engine", "wire", "client", "netindex"},
     "src/netindex": {"skep", "base", "engine", "netindex"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "netindex", "ranges", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},

@@ -38,15 +38,6 @@ std::optional<std::string> ReadKey(const std::string& text) {
   return key;
 }
 
-// LOWER=WHERE. Where it is has no '=', so a lower bound may have some.
-std::optional<RangeMap::Entry> ReadRange(const std::string& text) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos) return std::nullopt;
-  const auto lower = ReadKey(text.substr(0, equals));
-  if (!lower) return std::nullopt;
-  return RangeMap::Entry{.lower = *lower, .target = text.substr(equals + 1)};
-}
-
 // A map in ZooKeeper; null, and it has been said why: it cannot be reached.
 struct Reached {
   explicit Reached(const RangeCommandOptions& options, std::unique_ptr<Coordinator> reached)
@@ -119,6 +110,15 @@ Status CheckServer(ranges::MapClient& client, std::string_view server) {
 }
 
 }  // namespace
+
+std::optional<RangeMap::Entry> ReadRange(const std::string& text) {
+  // Where it is has no '=', so a lower bound may have some.
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos) return std::nullopt;
+  const auto lower = ReadKey(text.substr(0, equals));
+  if (!lower) return std::nullopt;
+  return RangeMap::Entry{.lower = *lower, .target = text.substr(equals + 1)};
+}
 
 int SetRanges(const RangeCommandOptions& options, const std::vector<std::string>& ranges,
               bool replaces) {

@@ -1,9 +1,11 @@
 // range_commands.h: what skep-netindex ctl does: sets, shows and changes maps of ranges.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ranges/range_map.h"
 #include "skep/options.h"
 
 namespace skep {
@@ -14,7 +16,10 @@ struct RangeCommandOptions {
   bool as_json = false;
 };
 
-// Each returns an exit status; why it is not 0 is written to standard error.
+// LOWER=WHERE, LOWER maybe in hexadecimal (0x...); nothing: it is no such text.
+std::optional<ranges::RangeMap::Entry> ReadRange(const std::string& text);
+
+// Each of the others returns an exit status; why it is not 0 is written to standard error.
 
 // Makes the map. The first of `ranges` is where the range from the beginning is, each other one is
 // LOWER=WHERE; a LOWER that begins with 0x is in hexadecimal. 1: there is one and it is not to be
