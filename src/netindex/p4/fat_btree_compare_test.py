@@ -11,7 +11,7 @@ import sys
 import unittest
 
 from bank import config_of
-from p4_testing import FAT_BTREE, Switch, check, load
+from p4_testing import FAT_BTREE, Switch, check_file, load
 
 SEEDS = [int(os.environ["SKEP_SEED"])] if "SKEP_SEED" in os.environ else [
     random.SystemRandom().randrange(1 << 32) for _ in range(2)]
@@ -28,7 +28,7 @@ def hops_of(seed):
 
 class Compare(unittest.TestCase):
     def test_packets_leave_with_the_same_bytes(self):
-        program = check(FAT_BTREE, "fat_btree.p4")
+        program = check_file(FAT_BTREE)
         same = changed = 0
         for seed in SEEDS:
             for bank, packets in hops_of(seed):

@@ -13,13 +13,13 @@ import zlib
 
 from bank import FIRST, LAST, config_of
 from interpreter.checksums import csum16
-from p4_testing import FAT_BTREE, Switch, check, load
+from p4_testing import FAT_BTREE, Switch, check_file, load
 
 SEED = int(os.environ.get("SKEP_SEED", random.SystemRandom().randrange(1 << 32)))
 GREATEST = (1 << 64) - 1
 CLIENT, SERVICE, PORT, ROCE = 0x0a000001, 0x0a000064, 6379, 4791
 SERVERS = [{"address": 0x0a000100 + i, "rkey": 0x11000000 + i} for i in range(3)]
-PROGRAM = check(FAT_BTREE, "fat_btree.p4")
+PROGRAM = check_file(FAT_BTREE)
 
 
 class Node:

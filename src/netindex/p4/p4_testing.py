@@ -4,12 +4,11 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from interpreter.check import check  # noqa: E402
+from interpreter.check import check, check_file  # noqa: E402
 from interpreter.runtime import load  # noqa: E402
 from interpreter.switch import Switch  # noqa: E402
 
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "fat_btree.p4"), encoding="utf-8") as f:
-    FAT_BTREE = f.read()
+FAT_BTREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fat_btree.p4")
 
 PROGRAM = """\
 #include <core.p4>

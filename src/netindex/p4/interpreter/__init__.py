@@ -8,8 +8,11 @@
     v1model.py    what core.p4 and v1model.p4 declare
     check_*.py    refuses what a compiler refuses; gives every expression its type and every name its declaration
     operators.py  arithmetic
+    values.py     values of headers, and packets while they are parsed
     tables.py     a table's entries and how one is found; runtime.py fills them from JSON
+    checksums.py  csum16 and crc32
     evaluate.py   runs a checked program's statements; switch.py its pipeline, packet in, packet out
+    budget.py     what a program takes of a switch: stages, memory, widths of ranges and of arithmetic
 
 Only what is refused by no compiler is taken. The other way round, much that a compiler takes is refused here; the
 message says then that it is not in the subset.

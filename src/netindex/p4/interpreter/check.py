@@ -1,5 +1,7 @@
 """The rules of declarations, and of the program as a whole: refuses what a compiler for v1model refuses."""
 
+import errno
+import os
 from contextlib import contextmanager
 
 from . import syntax as s
@@ -8,6 +10,7 @@ from .check_calls import CallChecker, is_value
 from .check_expressions import ExpressionChecker
 from .check_statements import StatementChecker
 from .check_tables import TableChecker
+from .lexer import decode
 from .p4types import (BOOL, ERROR, INTEGER, PACKET_IN, PACKET_OUT, Bits, Callable, Enum, Extern, Record,
                       is_scalar)
 from .parse import parse
@@ -30,8 +33,6 @@ class Program:
 
 
 class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
-    error_type = ERROR
-
     def __init__(self, file, includes):
         self.program = Program(file)
         self.includes = self.with_core(includes)
@@ -317,8 +318,14 @@ class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
             for local in node.locals:
                 self.check_local(local)
             self.check_block(node.body)
+            self.check_direct_counters(node)
         self.block = None
         self.declare(node)
+
+    def check_direct_counters(self, node):
+        for local in node.locals:
+            if local.type == Extern("direct_counter") and local not in self.direct_counters:
+                raise beyond_subset(local.at, f"the direct_counter {local.name} of no table")
 
     def check_block_parameters(self, node):
         self.check_parameters(node.parameters)
@@ -358,7 +365,7 @@ class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
         node.arguments = [self.constant_of(value, type_, f"the argument for {name}")
                           for value, (_, type_, name) in zip(values, parameters)]
         if parameters[0][2] == "size" and node.arguments[0] == 0:
-            raise P4Error(node.at, f"a {found.name} of no elements")
+            raise beyond_subset(node.at, f"a {found.name} of no elements")
 
     def declare_Parser(self, node):
         node.type = Callable("parser", node)
@@ -404,8 +411,8 @@ class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
 
     def check_select(self, node, select):
         for value in select.values:
-            if not is_scalar(self.check_value(value)):
-                raise P4Error(value.at, f"select of {value.type}")
+            if not isinstance(self.check_value(value), Bits):
+                raise beyond_subset(value.at, f"select of {value.type}")
         is_complete = False
         for case in select.cases:
             self.check_target(node, case)
@@ -432,7 +439,22 @@ class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
             self.warn(node.states_by_name[name].at, f"no transition leads to the state {name}")
 
 
-def check(text, file):
-    """The checked program of a text. Raises P4Error if it is refused."""
-    declarations, includes = parse(text, file)
+def no_files(name):
+    raise FileNotFoundError(errno.ENOENT, "there are no other files")
+
+
+def check(text, file, read=no_files):
+    """The checked program of a text. `read` gives the bytes of other files by their names. Raises P4Error if it is
+    refused."""
+    declarations, includes = parse(text, file, read)
     return Checker(file, includes).check_program(declarations)
+
+
+def check_file(path):
+    """Likewise, of a file, which may include others of its folder."""
+    folder, name = os.path.split(path)
+
+    def read(name):
+        with open(os.path.join(folder, name), "rb") as f:
+            return f.read()
+    return check(decode(read(name), path), path, read)

@@ -156,6 +156,8 @@ class CallChecker:
             self.data(value)
         elif isinstance(type_, str):
             self.check_value(value)
+            if value.type == INTEGER:
+                raise beyond_subset(value.at, f"a number without a width as {name} of {prototype.name}")
             if not isinstance(value.type, Bits) or value.type.signed:
                 raise P4Error(value.at, f"{name} of {prototype.name} is {value.type}: it needs a type bit<W>")
             if direction in ("out", "inout"):
@@ -172,7 +174,7 @@ class CallChecker:
         bits = {"csum16": 16, "crc32": 32}[algorithm]
         width = sum(element.type.width for element in by_name["data"].elements)
         if width % {"csum16": 16, "crc32": 8}[algorithm] != 0:
-            raise P4Error(node.at, f"{width} bits of data are not what {algorithm} takes")
+            raise beyond_subset(node.at, f"{algorithm} of {width} bits")
         if "checksum" in by_name and by_name["checksum"].type != Bits(bits):
             raise P4Error(node.at, f"{algorithm} gives bit<{bits}>, not {by_name['checksum'].type}")
 

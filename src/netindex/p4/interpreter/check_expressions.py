@@ -38,7 +38,7 @@ class ExpressionChecker:
         if width > WIDTH_MAX:
             raise P4Error(place, f"a width of {width} is more than {WIDTH_MAX}")
         if width < (2 if signed else 1):
-            raise P4Error(place, f"{'int' if signed else 'bit'}<{width}> has no values")
+            raise beyond_subset(place, f"{'int' if signed else 'bit'}<{width}>")
         return Bits(width, signed)
 
     def wrapped(self, node, found):
@@ -259,6 +259,8 @@ class ExpressionChecker:
 
     def check_lvalue(self, node):
         """Refuses what nothing can be written to. The node is checked already."""
+        if isinstance(node, s.Slice) and isinstance(node.base, s.Slice):
+            raise beyond_subset(node.at, "a slice of a slice that is written")
         inner = node
         while isinstance(inner, (s.Member, s.Slice)):
             inner = inner.base

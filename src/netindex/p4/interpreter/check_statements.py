@@ -62,10 +62,12 @@ class StatementChecker:
             self.check_statement(node.otherwise)
 
     def statement_Return(self, node):
-        pass
+        if self.in_action:
+            raise beyond_subset(node.at, "a return in an action")
 
     def statement_Exit(self, node):
-        pass
+        if self.in_action:
+            raise beyond_subset(node.at, "an exit in an action")
 
     def statement_Switch(self, node):
         if self.in_action:

@@ -1,13 +1,11 @@
 """The rules of tables."""
 
 from . import syntax as s
-from .p4types import BOOL, INTEGER, Bits, Callable, Enum, Extern, is_scalar
+from .p4types import BOOL, INTEGER, Bits, Callable, Extern, is_scalar
 from .source import P4Error, beyond_subset
 from .v1model import KINDS_NOT_TAKEN
 
 PROPERTIES = ("key", "actions", "default_action", "entries", "size", "counters")
-NOT_TAKEN = ("implementation", "meters", "psa_implementation", "support_timeout", "largest_priority_wins",
-             "priority_delta")
 SIZE_IF_NOT_SAID = 1024
 
 
@@ -18,8 +16,7 @@ class TableChecker:
             if each.name in given:
                 raise P4Error(each.at, f"the table has two properties {each.name}")
             if each.name not in PROPERTIES:
-                raise beyond_subset(each.at, f"the table's property {each.name}") if each.name in NOT_TAKEN \
-                    else P4Error(each.at, f"a table has no property {each.name}")
+                raise beyond_subset(each.at, f"the table's property {each.name}")
             given[each.name] = each
         if "actions" not in given:
             raise P4Error(table.at, f"the table {table.name} has no property actions")
@@ -38,7 +35,7 @@ class TableChecker:
             self.check_key(key)
             name = key.name or self.name_of_key(key.expression)
             if name in table.key_names:
-                raise P4Error(key.at, f"two keys of the table are named {name}")
+                raise beyond_subset(key.at, f"a second key {name}")
             table.key_names.append(name)
         if sum(key.kind == "lpm" for key in table.keys) > 1:
             raise P4Error(table.at, f"the table {table.name} has more than one key of the kind lpm")
@@ -48,11 +45,14 @@ class TableChecker:
             raise beyond_subset(key.at, f"the kind of match {key.kind}")
         if key.kind not in self.match_kinds:
             raise P4Error(key.at, f"there is no kind of match {key.kind}")
+        if hiding := self.find(key.kind):
+            raise P4Error(key.at, f"the kind of match {key.kind} is hidden by a declaration ({hiding.at})")
         found = self.check_value(key.expression)
         if found == INTEGER or not is_scalar(found):
             raise P4Error(key.at, f"{found} is no type of a key")
-        if key.kind != "exact" and (not isinstance(found, Bits) or found.signed):
-            raise P4Error(key.at, f"a key of the kind {key.kind} has a type bit<W>, not {found}")
+        is_unsigned = isinstance(found, Bits) and not found.signed
+        if not is_unsigned and not (found == BOOL and key.kind == "exact"):
+            raise beyond_subset(key.at, f"a key {found} of the kind {key.kind}")
 
     def name_of_key(self, node):
         """The name by which entries are made, as the compiler derives it."""
@@ -97,6 +97,8 @@ class TableChecker:
             table.default_action.values = []
             table.actions.setdefault("NoAction", self.no_action)
             return
+        if given.value.arguments is None:
+            raise beyond_subset(given.value.at, "a default action without brackets")
         self.check_ref(table, given.value, "the default action")
         table.default_action = given.value
         table.default_is_const = given.is_const
@@ -110,7 +112,7 @@ class TableChecker:
         if given.value.type != INTEGER and not isinstance(given.value.type, Bits) or table.size is None:
             raise P4Error(given.at, "the size of a table is a constant number")
         if table.size <= 0:
-            raise P4Error(given.at, "the size of a table is above 0")
+            raise beyond_subset(given.at, f"a table of the size {table.size}")
 
     def check_counter(self, table, given):
         if given is None:
@@ -133,7 +135,7 @@ class TableChecker:
         if not table.keys:
             raise P4Error(given.at, "a table without a key has no entries")
         if len(table.entries) > table.size:
-            raise P4Error(given.at, f"{len(table.entries)} entries in a table of size {table.size}")
+            raise beyond_subset(given.at, f"{len(table.entries)} entries in a table of the size {table.size}")
         for entry in table.entries:
             self.check_entry(table, entry)
 
@@ -157,8 +159,6 @@ class TableChecker:
         taken = {s.MaskedValue: ("ternary", "lpm", None), s.RangeOfValues: ("range", None)}[type(keyset)]
         if kind not in taken:
             raise P4Error(keyset.at, f"a key of the kind {kind} takes no such set of values")
-        if not isinstance(type_, Bits):
-            raise P4Error(keyset.at, f"a set of values of {type_}")
         values = [self.value_of_keyset(getattr(keyset, part), type_) for part in pair]
         if isinstance(keyset, s.RangeOfValues) and values[0] > values[1]:
             raise P4Error(keyset.at, f"the range {values[0]} .. {values[1]} is empty")
@@ -166,8 +166,6 @@ class TableChecker:
             raise P4Error(keyset.at, "the mask of a key of the kind lpm is a prefix")
 
     def value_of_keyset(self, node, type_):
-        if not isinstance(type_, (Bits, Enum)) and type_ not in (BOOL, self.error_type):
-            raise P4Error(node.at, f"a set of values of {type_}")
         return self.constant_of(node, type_, "a value of the set")
 
 

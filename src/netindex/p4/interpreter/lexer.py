@@ -28,7 +28,7 @@ TOKEN = re.compile(r"""
 NUMBER = re.compile(r"(?:(?P<width>[0-9]+)(?P<sign>[ws]))?(?P<digits>0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+"
                     r"|0[dD][0-9_]+|[0-9][0-9_]*)")
 BASES = {"x": 16, "b": 2, "o": 8, "d": 10}
-INCLUDE = re.compile(r"#\s*include\s*<([^>]*)>\s*(?://.*)?$")
+INCLUDE = re.compile(r'#\s*include\s*(?:<(?P<known>[^>]*)>|"(?P<own>[^"/]*)")\s*(?://.*)?$')
 
 
 @dataclass(frozen=True)
@@ -48,29 +48,65 @@ def decode(data, file):
         raise P4Error(Place(file, data.count(b"\n", 0, bad.start) + 1, 1), "the file is not UTF-8") from None
 
 
-def tokens(text, file):
-    """(the tokens of a text, the last of kind `end`; the names of the files that it includes)."""
-    found = []
-    includes = []
-    offset, line, line_begin = 0, 1, 0
-    while offset < len(text):
-        place = Place(file, line, offset - line_begin + 1)
-        match = TOKEN.match(text, offset)
-        if match is None or text.startswith("/*", offset) and match.lastgroup == "mark":
-            raise P4Error(place, bad_character(text, offset))
-        kind, said = match.lastgroup, match.group()
-        if kind == "directive":
-            includes.append(included(said, place))
-        elif kind == "number":
-            found.append(Token(kind, said, place, offset, number(said, place)))
-        elif kind != "blank":
-            found.append(Token(kind, said, place, offset))
-        line += said.count("\n")
-        if "\n" in said:
-            line_begin = offset + said.rindex("\n") + 1
-        offset = match.end()
-    found.append(Token("end", "the end of the file", Place(file, line, offset - line_begin + 1), offset))
-    return found, includes
+class Lexer:
+    """The tokens of a program, and the names of the files <..> that it includes. `read` gives the bytes of the other
+    files that it includes by their names, or raises OSError."""
+
+    def __init__(self, read):
+        self.read = read
+        self.tokens = []
+        self.includes = []
+        self.own = set()
+
+    def take(self, text, file):
+        """Adds the tokens of a text."""
+        offset, line, line_begin = 0, 1, 0
+        while offset < len(text):
+            place = Place(file, line, offset - line_begin + 1)
+            match = TOKEN.match(text, offset)
+            if match is None or text.startswith("/*", offset) and match.lastgroup == "mark":
+                raise P4Error(place, bad_character(text, offset))
+            kind, said = match.lastgroup, match.group()
+            if kind == "directive":
+                self.include(said, place)
+            elif kind == "number":
+                self.tokens.append(Token(kind, said, place, offset, number(said, place)))
+            elif kind != "blank":
+                self.tokens.append(Token(kind, said, place, offset))
+            line += said.count("\n")
+            if "\n" in said:
+                line_begin = offset + said.rindex("\n") + 1
+            offset = match.end()
+        return Place(file, line, offset - line_begin + 1)
+
+    def include(self, directive, place):
+        match = INCLUDE.match(directive)
+        if match is None:
+            raise beyond_subset(place, f"the directive {directive.split()[0]}")
+        known, own = match.group("known"), match.group("own")
+        if known is not None and known not in INCLUDES:
+            raise beyond_subset(place, f"an include of <{known}>")
+        if known is not None:
+            self.includes.append(known)
+        elif own in self.own:
+            raise beyond_subset(place, f"a second include of {own}")
+        else:
+            self.own.add(own)
+            self.take(self.text_of(own, place), own)
+
+    def text_of(self, name, place):
+        try:
+            return decode(self.read(name), name)
+        except OSError as problem:
+            raise P4Error(place, f"{name}: {problem.strerror}") from None
+
+
+def tokens(text, file, read):
+    """(tokens, the last of kind `end`; names of the files <..> that are included)"""
+    lexer = Lexer(read)
+    end = lexer.take(text, file)
+    lexer.tokens.append(Token("end", "the end of the file", end, len(text)))
+    return lexer.tokens, lexer.includes
 
 
 def bad_character(text, offset):
@@ -79,15 +115,6 @@ def bad_character(text, offset):
     if text[offset] == '"':
         return "the string has no end"
     return f"no token begins with {text[offset]!r}"
-
-
-def included(directive, place):
-    match = INCLUDE.match(directive)
-    if match is None:
-        raise beyond_subset(place, f"the directive {directive.split()[0]}" if directive[1:].strip() else "#")
-    if match.group(1) not in INCLUDES:
-        raise beyond_subset(place, f"an include of <{match.group(1)}>")
-    return match.group(1)
 
 
 def number(said, place):

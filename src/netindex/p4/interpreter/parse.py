@@ -166,8 +166,8 @@ class ProgramParser(StatementParser):
         return s.Control(place, name, parameters, local, body)
 
 
-def parse(text, file):
-    """The declarations of a program."""
-    found, includes = tokens(text, file)
+def parse(text, file, read):
+    """(the declarations of a program, the names of the files <..> that it includes)"""
+    found, includes = tokens(text, file, read)
     names = {name for include in includes for name in TYPE_NAMES[include]}
     return ProgramParser(found, names).program(), includes
