@@ -195,6 +195,21 @@ class FatBtree(unittest.TestCase):
                 came = world.send(get_frame(key_bytes, self.rng.choice((0, 77, 3 << 48))))
                 self.assertEqual(came, get_frame(key_bytes, hint, world.server(key)["address"]), f"key {key:#x}")
 
+    def test_pivots_are_compared_by_halves(self):
+        """Also those that differ in one half alone, and in the highest bits of both."""
+        numbers = [high << 32 | low for high in (0, 0x7fffffff, 0x80000000, 0xffffffff)
+                   for low in (0, 0x80000000, 0xffffffff)]
+        numbers += [0x59A4737582A775AB, 0xDDAEE7764589DB15]  # the paper's
+        for pivot in numbers:
+            nodes = [{"address": 5, "pivots": [0] + [pivot] * 15, "children": [1 << 48] + [2 << 48] * 15}]
+            switch = Switch(PROGRAM)
+            load(switch, config_of({
+                "duties": FIRST | LAST, "service": SERVICE, "port": PORT, "servers": SERVERS[:1],
+                "ranges": [{"address": 5, "server": 0}], "stages": encode([]), "layers": [nodes, [], []]}))
+            for key in numbers:
+                came = switch.process(get_frame(key.to_bytes(8, "big")))[1]
+                self.assertEqual(came[84:92], struct.pack("<Q", (1 + (key > pivot)) << 48), f"{key:#x}, {pivot:#x}")
+
     def test_a_short_key_has_zeros_behind_it(self):
         for hops, world in self.worlds(1):
             for key in world.keys():

@@ -27,6 +27,7 @@ FAULTS = {
     "a number with letters": top("const bit<8> x = 12ab;", "is no number"),
     "a number without digits": top("const bit<8> x = 0x;", "is no number"),
     "a number of another base with a letter": top("const bit<8> x = 0o8;", "is no number"),
+    "a number with too many digits": top("const int x = 1" + "0" * 1000 + ";", "more than 1000 digits"),
     "a keyword as a name": top("const bit<8> table = 1;", "table is a keyword"),
     "a missing semicolon": ({"apply": "meta.m = 1\nmeta.n = 2; //!"}, "expected ';'"),
     "a block without an end":

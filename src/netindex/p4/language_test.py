@@ -139,6 +139,10 @@ class Statements(unittest.TestCase):
         self.assertEqual(d_after("bit<32> r; x(hdr.head.d, hdr.head.d, r); hdr.head.d = hdr.head.d + r;",
                                  d=5, locals=local), 15)
 
+    def test_arguments_that_are_headers_are_copied(self):
+        before = "control S(in head_t x, inout head_t y) { apply { y.d = 5; y.d = x.d + 1; } }"
+        self.assertEqual(d_after("s.apply(hdr.head, hdr.head);", d=1, before=before, locals="S() s;"), 2)
+
     def test_headers_are_copied_whole(self):
         self.assertEqual(d_after("head_t other; other = hdr.head; other.d = 9; hdr.head.d = other.d + hdr.head.d;",
                                  d=1), 10)
