@@ -173,6 +173,16 @@ def read_frame(va, rkey=0, to=SERVICE):
     return frame[:70] + icrc(frame)
 
 
+def one_node(pivot):
+    """A switch with a node of two children: hint 1 << 48, and 2 << 48 of the keys above the pivot."""
+    nodes = [{"address": 5, "pivots": [0] + [pivot] * 15, "children": [1 << 48] + [2 << 48] * 15}]
+    switch = Switch(PROGRAM)
+    load(switch, config_of({
+        "duties": FIRST | LAST, "service": SERVICE, "port": PORT, "servers": SERVERS[:1],
+        "ranges": [{"address": 5, "server": 0}], "stages": encode([]), "layers": [nodes, [], []]}))
+    return switch
+
+
 def as_server_sees(address):
     return 0 if address >> 48 == 0 else address
 
@@ -195,30 +205,29 @@ class FatBtree(unittest.TestCase):
                 came = world.send(get_frame(key_bytes, self.rng.choice((0, 77, 3 << 48))))
                 self.assertEqual(came, get_frame(key_bytes, hint, world.server(key)["address"]), f"key {key:#x}")
 
+    def is_above(self, key_bytes, *pivots):
+        """Whether the program finds the key above each of these pivots."""
+        for pivot in pivots:
+            switch = one_node(pivot)
+            yield switch.process(get_frame(key_bytes))[1][84:92] == struct.pack("<Q", 2 << 48)
+
     def test_pivots_are_compared_by_halves(self):
         """Also those that differ in one half alone, and in the highest bits of both."""
         numbers = [high << 32 | low for high in (0, 0x7fffffff, 0x80000000, 0xffffffff)
                    for low in (0, 0x80000000, 0xffffffff)]
         numbers += [0x59A4737582A775AB, 0xDDAEE7764589DB15]  # the paper's
         for pivot in numbers:
-            nodes = [{"address": 5, "pivots": [0] + [pivot] * 15, "children": [1 << 48] + [2 << 48] * 15}]
-            switch = Switch(PROGRAM)
-            load(switch, config_of({
-                "duties": FIRST | LAST, "service": SERVICE, "port": PORT, "servers": SERVERS[:1],
-                "ranges": [{"address": 5, "server": 0}], "stages": encode([]), "layers": [nodes, [], []]}))
+            switch = one_node(pivot)
             for key in numbers:
                 came = switch.process(get_frame(key.to_bytes(8, "big")))[1]
                 self.assertEqual(came[84:92], struct.pack("<Q", (1 + (key > pivot)) << 48), f"{key:#x}, {pivot:#x}")
 
-    def test_a_short_key_has_zeros_behind_it(self):
-        for hops, world in self.worlds(1):
-            for key in world.keys():
-                for length in range(1, 8):
-                    key_bytes = key.to_bytes(8, "big")[:length]
-                    number = int.from_bytes(key_bytes + bytes(8 - length), "big")
-                    hint = as_server_sees(world.address(number, 3 * hops))
-                    self.assertEqual(world.send(get_frame(key_bytes)),
-                                     get_frame(key_bytes, hint, world.server(number)["address"]))
+    def test_a_key_is_the_number_of_its_first_eight_bytes(self):
+        """A key is above the number before its own, and not above its own. Shorter ones have zeros behind them."""
+        for length in range(1, 11):
+            key_bytes = self.rng.randbytes(length - 1) + bytes([self.rng.randrange(1, 256)])
+            number = int.from_bytes((key_bytes + bytes(8))[:8], "big")
+            self.assertEqual(list(self.is_above(key_bytes, number - 1, number)), [True, False], key_bytes.hex())
 
     def test_a_read_gets_address_and_rkey(self):
         for hops, world in self.worlds():

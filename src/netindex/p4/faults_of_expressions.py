@@ -161,7 +161,7 @@ FAULTS = {
     "an argument twice":
         ({"locals": "action x(bit<8> p, bit<8> q) { }", "apply": "x(p = 1, p = 2); //!"}, "p is given twice"),
     "out of what cannot be written":
-        ({"locals": "action x(out bit<8> p) { p = 1; }", "apply": "x(1); //!"}, "cannot be written"),
+        ({"locals": "action x(out bit<8> p) { p = 1; }", "apply": "x(meta.m + 1); //!"}, "this cannot be written to"),
     "inout of another type":
         ({"locals": "action x(inout bit<8> p) { p = 1; }", "apply": "x(meta.n); //!"},
          "p is bit<8>, and bit<32>"),

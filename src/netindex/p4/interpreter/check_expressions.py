@@ -226,7 +226,7 @@ class ExpressionChecker:
             node.constant = node.operand.constant
             if from_ == INTEGER and isinstance(to, Bits):
                 return self.wrapped(node, to)
-            node.constant = operators.cast(to, from_, node.constant)
+            node.constant = operators.cast(to, node.constant)
         return to
 
     def check_ListOf(self, node):

@@ -162,7 +162,7 @@ class Evaluator:
         return self.value(node.then if self.value(node.condition, frame) else node.otherwise, frame)
 
     def value_Cast(self, node, frame):
-        return operators.cast(node.type, node.operand.type, self.value(node.operand, frame))
+        return operators.cast(node.type, self.value(node.operand, frame))
 
     def value_ListOf(self, node, frame):
         return [self.value(element, frame) for element in node.elements]

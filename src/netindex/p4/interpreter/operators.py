@@ -62,7 +62,7 @@ def put_slice(type_, a, high, low, value):
     return type_.wrap((a & ~mask) | (value << low))
 
 
-def cast(to, from_, a):
+def cast(to, a):
     """The value of a legal cast."""
     if to == BOOL:
         return bool(a)

@@ -55,7 +55,7 @@ class Enum:
 
 @dataclass(eq=False)
 class Record:
-    """A header or a struct. A value is a values.Record."""
+    """A header or a struct. A value is a RecordValue of values.py."""
     name: str
     is_header: bool
     fields: dict = field(default_factory=dict)  # name -> type, in order

@@ -293,7 +293,6 @@ class Table(Declaration):
     entries_are_const: bool = set_later(False)
     size: int = set_later()
     counter: object = set_later()
-    applied_at: object = set_later()  # place
 
 
 @dataclass(eq=False)

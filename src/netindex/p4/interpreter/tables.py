@@ -8,14 +8,12 @@ one priority is found is undefined, so a packet that both match is refused.
 from dataclasses import dataclass, field
 
 from . import syntax as s
-from .check_tables import is_prefix
 from .source import P4Error
 
 
 @dataclass
 class TableEntry:
-    exact: tuple  # values of the exact keys
-    others: list  # (index of the key, kind, two numbers): value and mask, or low and high
+    others: list  # of keys that are not exact: (index, kind, two numbers: value and mask, or low and high)
     priority: int
     action: object  # syntax.Action
     arguments: list
@@ -59,7 +57,7 @@ class TableState:
         self.seen.add(identity)
         exact = tuple(matches[i][0] for i in self.exact)
         group = self.groups.setdefault(exact, [])
-        group.append(TableEntry(exact, others, priority, action, arguments, self.count))
+        group.append(TableEntry(others, priority, action, arguments, self.count))
         group.sort(key=lambda entry: -entry.priority)
         self.count += 1
 
@@ -91,6 +89,4 @@ def match_of_keyset(key, keyset):
 
 
 def prefix_mask(width, length):
-    mask = ((1 << length) - 1) << (width - length)
-    assert is_prefix(mask, width)
-    return mask
+    return ((1 << length) - 1) << (width - length)
