@@ -80,7 +80,8 @@ MAY_INCLUDE = {
     "src/keyspace": {"skep", "base", "engine", "keyspace"},
     "src/durable": {"skep", "base", "engine", "keyspace", "durable"},
     "src/wire": {"skep", "base", "engine", "wire"},
-    "src/client": {"skep", "base", "engine", "wire", "client"},
+    # Reads leaves one-sided.
+    "src/client": {"skep", "base", "engine", "wire", "rma", "netindex", "client"},
     "src/store": {"skep", "base", "engine", "keyspace", "durable", "client", "wire", "store"},
     "src/sim": {"skep", "base", "sim"},
     "src/zookeeper": {"skep", "base", "zookeeper"},
@@ -93,6 +94,7 @@ MAY_INCLUDE = {
     "src/pool": {"skep", "base", "engine", "rma", "pool"},
     "src/ranges/testing": {"skep", "base", "engine", "keyspace", "ranges"},
     "src/ranges": {"skep", "base", "engine", "client", "pool", "ranges"},
+    "src/netindex/leaves": {"skep", "base", "engine", "btree", "rma", "netindex"},
     "src/netindex": {"skep", "base", "engine", "netindex"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "netindex", "ranges", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
