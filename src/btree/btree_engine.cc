@@ -20,6 +20,8 @@ constexpr btree::SurveyBounds kDescribed{.rows_max = 2048, .buffers_max = 4096};
 template <class Layout>
 std::unique_ptr<Engine> MakeOf(const EngineOptions& options) {
   auto engine = std::make_unique<BtreeEngineOf<Layout>>(options);
+  const BtreeOptions& tree = options.index.btree;
+  if (tree.shared && !engine->core().MakeBoard(tree.layout)) return nullptr;
   if (!engine->CreateRoot()) return nullptr;
   return engine;
 }
@@ -118,6 +120,14 @@ void BtreeEngine::Describe(uint64_t now_ms, const StatsVisitor& visit) const {
   const bool has_age = snapshots.count > 0 && now_ms + age_max > snapshots.oldest_deadline_ms;
   visit("expiring_leaves", core().expiry.size());
   visit("snapshot_age_ms", has_age ? now_ms + age_max - snapshots.oldest_deadline_ms : 0);
+}
+
+SharedLeaves BtreeEngine::Shared() const {
+  const Core& core = this->core();
+  if (core.board() == nullptr) return {};
+  return {.board = core.board(),
+          .rows = core.table.shared_rows(),
+          .regions = core.arena.SharedRegions()};
 }
 
 TreeStatistics BtreeEngine::Tree() const {

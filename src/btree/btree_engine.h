@@ -45,6 +45,8 @@ class BtreeEngine : public Engine, public HasLeafLinks {
   // of the oldest snapshot in milliseconds.
   void Describe(uint64_t now_ms, const StatsVisitor& visit) const final;
 
+  SharedLeaves Shared() const final;
+
   // The statistics of all nodes. Walks the page table and asks the system for huge_bytes, so it
   // takes time with the number of nodes. Thread-safe.
   TreeStatistics Tree() const;

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <new>
 
 #include "base/arena.h"
 #include "btree/expiry_queue.h"
@@ -27,17 +29,20 @@
 #include "btree/tries.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
+#include "engine/leaf_board.h"
 
 namespace skep::btree {
 
 struct Core {
+  static constexpr uint64_t kLidsMax = uint64_t{1} << 28;
+
   Core(const EngineOptions& options, ReleaseGate& release_gate, LatestNow& latest_now,
        Watches& key_watches, const NodeContents& contents, uint32_t bytes_before_node)
       : budget(*options.budget),
         multi_version(options.index.btree.multi_version),
         front_bytes(bytes_before_node),
-        arena({.budget = options.budget}),
-        table(options.budget),
+        arena({.budget = options.budget, .is_shared = options.index.btree.shared}),
+        table(options.budget, kLidsMax, options.index.btree.shared),
         versions(threads),
         snapshots(*options.budget),
         gate(release_gate),
@@ -52,6 +57,10 @@ struct Core {
 
   // The node that lies in a buffer.
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena.At(buffer), front_bytes); }
+  // Makes the board of a tree that is shared. False: the system has no memory for it.
+  bool MakeBoard(NodeLayout layout);
+  // Null: the tree is not shared.
+  SharedMemory* board() const { return board_memory.get(); }
   // The newest buffer of the node that a valid link names.
   NodeHeader* Head(Link link) const { return Node(table.Load(link.lid()).buffer()); }
   void Sync(SyncPoint point) const { hook.Reach(point); }
@@ -70,6 +79,7 @@ struct Core {
 
   MemoryBudget& budget;
   const MultiVersion multi_version;
+  std::unique_ptr<SharedMemory> board_memory;
   const uint32_t front_bytes;  // bytes of a buffer before its node: the layout's kFrontBytes
   Arena arena;
   PageTable table;
@@ -92,6 +102,17 @@ struct Core {
   std::atomic<uint64_t> inner_nodes{0};
   std::atomic<uint32_t> leaf_items_max{1};  // at least the keys of any leaf that ever was
 };
+
+inline bool Core::MakeBoard(NodeLayout layout) {
+  auto memory = SharedMemory::Create(sizeof(LeafBoard), SharedPages::kPlain);
+  if (!memory) return false;
+  board_memory = std::make_unique<SharedMemory>(std::move(*memory));
+  auto* const board = new (board_memory->begin()) LeafBoard;
+  board->layout = static_cast<uint32_t>(layout);
+  board->node_bytes = codec.geometry.node_bytes;
+  reclaimer.ShowDetachedIn(board);
+  return true;
+}
 
 // Locks the node if its word still is `word`; the word then is `word` with the lock bit.
 inline bool TryLock(NodeHeader* node, uint64_t word) {

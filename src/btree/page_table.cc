@@ -33,23 +33,35 @@ std::unique_ptr<PageRegion> ReservePlain(uint64_t bytes) {
 
 }  // namespace
 
-PageTable::PageTable(MemoryBudget* budget, uint64_t lids_max)
+PageTable::PageTable(MemoryBudget* budget, uint64_t lids_max, bool is_shared)
     : budget_(*budget), lids_max_(lids_max) {
   SKEP_CHECK(lids_max >= 2 && lids_max <= uint64_t{1} << 32);
-  while (!Reserve() && lids_max_ > kLidsMin) lids_max_ /= 2;
+  while (!Reserve(is_shared) && lids_max_ > kLidsMin) lids_max_ /= 2;
 }
 
 PageTable::~PageTable() { budget_.Release(held_bytes_); }
 
-bool PageTable::Reserve() {
-  auto rows = ReservePlain(lids_max_ * sizeof(*rows_));
+// Null: the system has no memory for them.
+std::byte* PageTable::ReserveRows(bool is_shared) {
+  const uint64_t bytes = lids_max_ * sizeof(*rows_);
+  if (!is_shared) {
+    row_memory_ = ReservePlain(bytes);
+    return row_memory_ == nullptr ? nullptr : row_memory_->begin();
+  }
+  auto memory = SharedMemory::Create(bytes, SharedPages::kPlain);
+  if (!memory) return nullptr;
+  shared_rows_ = std::make_unique<SharedMemory>(std::move(*memory));
+  return shared_rows_->begin();
+}
+
+bool PageTable::Reserve(bool is_shared) {
+  std::byte* const rows = ReserveRows(is_shared);
   auto hits = ReservePlain(lids_max_ * sizeof(*hits_));
   auto free = ReservePlain(lids_max_ * sizeof(*free_));
-  if (!rows || !hits || !free) return false;
-  rows_ = reinterpret_cast<std::atomic<uint64_t>*>(rows->begin());
+  if (rows == nullptr || !hits || !free) return false;
+  rows_ = reinterpret_cast<std::atomic<uint64_t>*>(rows);
   free_ = reinterpret_cast<uint32_t*>(free->begin());
   hits_ = reinterpret_cast<std::atomic<uint32_t>*>(hits->begin());
-  row_memory_ = std::move(rows);
   hit_memory_ = std::move(hits);
   free_memory_ = std::move(free);
   return true;

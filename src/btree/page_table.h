@@ -34,6 +34,7 @@
 #include "base/huge_pages.h"
 #include "base/mutex.h"
 #include "base/prefetch.h"
+#include "base/shared_memory.h"
 #include "btree/link.h"
 
 namespace skep::btree {
@@ -51,8 +52,10 @@ class PageTable {
   };
 
   // Charges the budget for the pages it touches. `budget` must outlive the table. LIDs are below
-  // `lids_max`, 2 to 2^32; fewer if the system has less address space.
-  explicit PageTable(MemoryBudget* budget, uint64_t lids_max = uint64_t{1} << 28);
+  // `lids_max`, 2 to 2^32; fewer if the system has less address space. `is_shared`: other processes
+  // may map the rows.
+  explicit PageTable(MemoryBudget* budget, uint64_t lids_max = uint64_t{1} << 28,
+                     bool is_shared = false);
   ~PageTable();
   PageTable(const PageTable&) = delete;
   PageTable& operator=(const PageTable&) = delete;
@@ -85,15 +88,19 @@ class PageTable {
   Lid end() const { return end_.load(std::memory_order_acquire); }
   uint64_t allocated() const;   // LIDs in use
   uint64_t held_bytes() const;  // bytes charged to the budget
+  // The memory of the rows; null if it is private.
+  SharedMemory* shared_rows() const { return shared_rows_.get(); }
 
  private:
   // No other thread knows the table yet.
-  bool Reserve() SKEP_NO_THREAD_SAFETY_ANALYSIS;
+  bool Reserve(bool is_shared) SKEP_NO_THREAD_SAFETY_ANALYSIS;
+  std::byte* ReserveRows(bool is_shared);
   void Charge() SKEP_REQUIRES(mutex_);
 
   MemoryBudget& budget_;
   uint64_t lids_max_;
-  std::unique_ptr<PageRegion> row_memory_;
+  std::unique_ptr<PageRegion> row_memory_;     // or
+  std::unique_ptr<SharedMemory> shared_rows_;  // this
   std::unique_ptr<PageRegion> hit_memory_;
   std::unique_ptr<PageRegion> free_memory_;
   std::atomic<uint64_t>* rows_ = nullptr;  // null: the system has no address space left

@@ -383,6 +383,7 @@ bool Reclaimer::MarkSubtree(const Retired& what) {
   // The children are added first: detached_ must not come to zero between the two.
   detached_.fetch_add(children_.size(), std::memory_order_seq_cst);
   detached_.fetch_sub(1, std::memory_order_seq_cst);
+  ShowDetached(children_.size() - 1);
   contents_.HasLeft(node);
   return true;
 }

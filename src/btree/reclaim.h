@@ -78,6 +78,7 @@
 #include "btree/stored.h"
 #include "btree/sync_point.h"
 #include "btree/versions.h"
+#include "engine/leaf_board.h"
 #include "engine/release_gate.h"
 
 namespace skep::btree {
@@ -137,7 +138,10 @@ class Reclaimer {
   // must be retired as kSubtree afterwards.
   void AnnounceDetached(uint64_t subtrees) {
     detached_.fetch_add(subtrees, std::memory_order_seq_cst);
+    ShowDetached(LeafBoard::kDetach + subtrees);
   }
+  // Shows the same in the board from now on. Called before anything is detached.
+  void ShowDetachedIn(LeafBoard* board) { board_ = board; }
   // Whether nodes may be out of the tree without a mark. Ask before looking at a node's word.
   bool detached() const { return detached_.load(std::memory_order_seq_cst) != 0; }
 
@@ -177,6 +181,9 @@ class Reclaimer {
     uint32_t visits, blocks, nodes, frees;
   };
 
+  void ShowDetached(uint64_t difference) {
+    if (board_ != nullptr) board_->detached.fetch_add(difference, std::memory_order_seq_cst);
+  }
   bool IsRipe(Version end) const SKEP_REQUIRES(mutex_) { return end <= horizon_; }
   void Collect(ThreadState& thread) SKEP_REQUIRES(mutex_);
   void Take(const Retired& what) SKEP_REQUIRES(mutex_);
@@ -222,6 +229,7 @@ class Reclaimer {
   const SyncHook& hook_;
   const uint32_t front_bytes_;
   std::atomic<uint64_t> detached_{0};
+  LeafBoard* board_ = nullptr;  // null: the tree is not shared
   std::atomic<uint64_t> freed_bytes_{0};
 
   BudgetedMemory memory_;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shared_memory.h"
 #include "engine/engine.h"
 #include "skep/scratch.h"
 
@@ -26,6 +27,14 @@ struct LeafLinks {
   Scratch bytes;     // what the links are views of
 };
 
+// The memory of a tree that other processes may map (BtreeOptions::shared): what they read is told
+// by netindex/leaves/leaf_reader.h.
+struct SharedLeaves {
+  SharedMemory* board = nullptr;            // a LeafBoard; null: the tree is not shared
+  SharedMemory* rows = nullptr;             // of the page table: 8 bytes for each LID
+  std::vector<SharedMemory*> regions = {};  // of the arena, so far
+};
+
 // The interface of an engine that has such leaves.
 class HasLeafLinks {
  public:
@@ -34,6 +43,8 @@ class HasLeafLinks {
   // which makes a link stale and nothing worse. Thread-safe; waits for nobody.
   virtual LeafLinks LinksFrom(std::string_view from, uint32_t links_max,
                               size_t bytes_max) const = 0;
+  // The memory is valid as long as the engine.
+  virtual SharedLeaves Shared() const { return {}; }
 
  protected:
   ~HasLeafLinks() = default;

@@ -12,6 +12,8 @@ void ReleaseGate::Release(Version version) {
   while (seen < version &&
          !released_.compare_exchange_weak(seen, version, std::memory_order_seq_cst)) {
   }
+  if (shown_.load(std::memory_order_seq_cst) != nullptr) [[unlikely]]
+    Show(version);
   if (lowest_wanted_.load(std::memory_order_seq_cst) > version) return;
 
   std::vector<Waiter> ready;
@@ -27,6 +29,19 @@ void ReleaseGate::Release(Version version) {
     lowest_wanted_.store(lowest, std::memory_order_seq_cst);
   }
   for (Waiter& w : ready) w.then();
+}
+
+// A Release that does not see the pointer has stored its version before the load here.
+void ReleaseGate::ShowIn(std::atomic<Version>* shown) {
+  shown_.store(shown, std::memory_order_seq_cst);
+  Show(released());
+}
+
+void ReleaseGate::Show(Version version) {
+  std::atomic<Version>& shown = *shown_.load(std::memory_order_seq_cst);
+  Version seen = shown.load(std::memory_order_relaxed);
+  while (version > seen && !shown.compare_exchange_weak(seen, version, std::memory_order_release)) {
+  }
 }
 
 void ReleaseGate::CallWhenReleased(Version ticket, std::function<void()> then) {

@@ -35,6 +35,11 @@ class ReleaseGate {
   // Engines only. A version below the released one changes nothing.
   void Release(Version version);
 
+  // Shows the released version in `shown` from now on, for readers in other processes. What is
+  // shown is never above released(), and no lower once Release has returned. Called once; `shown`
+  // must outlive the gate's last Release.
+  void ShowIn(std::atomic<Version>* shown);
+
   // Blocks the thread until the ticket is released.
   void Wait(Version ticket);
 
@@ -48,7 +53,10 @@ class ReleaseGate {
     std::function<void()> then;
   };
 
+  void Show(Version version);
+
   std::atomic<Version> released_{0};
+  std::atomic<std::atomic<Version>*> shown_{nullptr};  // null: nowhere
   std::atomic<Version> lowest_wanted_{UINT64_MAX};
   Mutex mutex_;
   std::vector<Waiter> waiters_ SKEP_GUARDED_BY(mutex_);

@@ -80,7 +80,8 @@ MAY_INCLUDE = {
     "src/keyspace": {"skep", "base", "engine", "keyspace"},
     "src/durable": {"skep", "base", "engine", "keyspace", "durable"},
     "src/wire": {"skep", "base", "engine", "wire"},
-    "src/client": {"skep", "base", "engine", "wire", "client"},
+    # Reads leaves one-sided.
+    "src/client": {"skep", "base", "engine", "wire", "rma", "netindex", "client"},
     "src/store": {"skep", "base", "engine", "keyspace", "durable", "client", "wire", "store"},
     "src/sim": {"skep", "base", "sim"},
     "src/zookeeper": {"skep", "base", "zookeeper"},
@@ -95,6 +96,7 @@ MAY_INCLUDE = {
     "src/ranges": {"skep", "base", "engine", "client", "pool", "ranges"},
     # Stands above the switches, whose tables it makes, and the client by which it asks servers.
     "src/netindex/controller": {"skep", "base", "engine", "wire", "client", "netindex"},
+    "src/netindex/leaves": {"skep", "base", "engine", "btree", "rma", "netindex"},
     "src/netindex": {"skep", "base", "engine", "netindex"},
     "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "netindex", "ranges", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
