@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Goal: what a compiler for v1model refuses is refused, with a message that says why, at the line of the fault.
-Method: a list of faults. Each is put into a program that is right without it; the line with the fault ends in `//!`."""
+Method: a list of faults. Each is put into a program that is right without it; the line with the fault ends in
+`//!`."""
 
 import unittest
 
@@ -23,7 +24,8 @@ class Refusals(unittest.TestCase):
         for name, (gaps, message) in FAULTS.items():
             with self.subTest(name):
                 text = text_of(**gaps)
-                lines = [number for number, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith("//!")]
+                lines = [number for number, line in enumerate(text.splitlines(), 1)
+                         if line.rstrip().endswith("//!")]
                 with self.assertRaises(P4Error) as caught:
                     check(text, "test.p4")
                 self.assertIn(message, str(caught.exception))
