@@ -11,8 +11,6 @@ A bank is what switch_vectors.cc prints of a switch:
 
 LAYERS = ("Ingress.layer_1", "Ingress.layer_2", "Egress.layer_3")
 BRANCHES = 16
-
-
 FIRST, LAST = 1, 2
 
 

@@ -8,8 +8,10 @@ from interpreter import budget
 from interpreter.check import check_file
 from p4_testing import FAT_BTREE, program_of
 
-TABLE = "action add_{0}(bit<8> x) {{ meta.m = meta.m + x; }} table t_{0} {{ actions = {{ add_{0}; }} default_action = add_{0}(1); }}"
-OTHER = "action set_{0}() {{ meta.{1} = 1; }} table o_{0} {{ actions = {{ set_{0}; }} default_action = set_{0}(); }}"
+TABLE = """action add_{0}(bit<8> x) {{ meta.m = meta.m + x; }}
+    table t_{0} {{ actions = {{ add_{0}; }} default_action = add_{0}(1); }}"""
+OTHER = """action set_{0}() {{ meta.{1} = 1; }}
+    table o_{0} {{ actions = {{ set_{0}; }} default_action = set_{0}(); }}"""
 
 
 def report_of(**gaps):
@@ -52,16 +54,18 @@ class Budget(unittest.TestCase):
         self.assertEqual(found, {"meta.m =": 1, "hdr.head.b =": 2, "hdr.head.a =": 1})
 
     def test_what_is_written_must_not_be_read_later(self):
-        found = stages_of(apply="meta.m = hdr.head.a; hdr.head.c[7:0] = meta.m; meta.n[7:0] = hdr.head.c[7:0] ^ hdr.head.b;"
-                                "hdr.head.b = 5;")
+        found = stages_of(apply="meta.m = hdr.head.a; hdr.head.c[7:0] = meta.m; "
+                                "meta.n[7:0] = hdr.head.c[7:0] ^ hdr.head.b; hdr.head.b = 5;")
         self.assertEqual([found["meta.n ="], found["hdr.head.b ="]], [3, 3])
 
     def test_a_header_is_its_fields(self):
-        found = stages_of(apply="hdr.head.a = 3; head_t other = hdr.head; hdr.tail.setInvalid(); meta.flag = hdr.tail.isValid();")
+        found = stages_of(apply="hdr.head.a = 3; head_t other = hdr.head; hdr.tail.setInvalid();"
+                                "meta.flag = hdr.tail.isValid();")
         self.assertEqual([found["other ="], found["meta.flag ="]], [2, 2])
 
     def test_branches_do_not_wait_for_each_other(self):
-        found = stages_of(apply="meta.m = 1; if (meta.m == 1) { hdr.head.a = 1; } else { hdr.head.a = 2; } hdr.head.b = hdr.head.a;")
+        found = stages_of(apply="meta.m = 1; if (meta.m == 1) { hdr.head.a = 1; } else { hdr.head.a = 2; } "
+                                "hdr.head.b = hdr.head.a;")
         self.assertEqual(found, {"meta.m =": 1, "hdr.head.a =": 2, "hdr.head.b =": 3})
 
     def test_what_depends_on_a_hit_waits_for_the_table(self):
@@ -71,7 +75,8 @@ class Budget(unittest.TestCase):
             self.assertEqual(stages_of(locals=locals_, apply=apply), {"t": 1, "hdr.head.b =": 2})
 
     def test_parameters_of_controls_are_their_arguments(self):
-        found = stages_of(before="control S(in bit<8> x, inout bit<8> y) { apply { y = x; } }", locals="S() one; S() two;",
+        found = stages_of(before="control S(in bit<8> x, inout bit<8> y) { apply { y = x; } }",
+                          locals="S() one; S() two;",
                           apply="one.apply(hdr.head.a, meta.m); two.apply(meta.m, hdr.head.b);")
         self.assertEqual(found, {"one.meta.m =": 1, "two.hdr.head.b =": 2})
 
@@ -84,7 +89,8 @@ class Budget(unittest.TestCase):
         self.assertEqual(found, {"meta.m =": 2, "hdr.head.a =": 3})
         self.assert_too_much(
             "the action x of a table takes 2 stages",
-            locals="action x() { meta.m = hdr.head.a + 1; hdr.head.b = meta.m; } table t { actions = { x; } default_action = x(); }",
+            locals="action x() { meta.m = hdr.head.a + 1; hdr.head.b = meta.m; }"
+                   "table t { actions = { x; } default_action = x(); }",
             apply="t.apply();")
 
     def test_wide_ranges(self):
@@ -94,7 +100,8 @@ class Budget(unittest.TestCase):
         self.assert_too_much("a range of 21 bits, more than 20", locals=locals_, apply="t.apply();")
 
     def test_wide_arithmetic(self):
-        for apply in ("meta.w = meta.w + 1;", "if (meta.w == 5) { drop(); }", "if (hdr.head.a == 1 && meta.w < 3) { drop(); }",
+        for apply in ("meta.w = meta.w + 1;", "if (meta.w == 5) { drop(); }",
+                      "if (hdr.head.a == 1 && meta.w < 3) { drop(); }",
                       "meta.w = ~meta.w;", "meta.flag = meta.w > 7;"):
             self.assert_too_much("of 33 bits, more than 32", metadata="bit<33> w;", apply=apply)
         for apply in ("meta.w = (bit<33>)(meta.n + 1);", "meta.w = meta.n ++ 1w0;", "meta.w[31:0] = meta.n;"):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Goal: a real P4 compiler takes fat_btree.p4.
-Method: p4c-bm2-ss or p4test, if one is in PATH, compiles it, and the programs of refusals_test.py, too: those that it
-takes although the interpreter says that they are wrong are listed. No compiler is packaged for Debian 12, so this test
-is skipped, with code 77, where there is none."""
+Method: p4c-bm2-ss or p4test, if one is in PATH, compiles it, and the programs of refusals_test.py, too: those
+that it takes although the interpreter says that they are wrong are listed. No compiler is packaged for Debian
+12, so this test is skipped, with code 77, where there is none."""
 
 import os
 import shutil

@@ -15,9 +15,9 @@
 //                          then the packet is written, and its checksums mended by difference
 //
 // One program is all switches: of one without the fat root, say, the root's tables are empty. What
-// has no entry changes nothing. The look-ups depend on the key and the address alone, so they are
-// made before it is known whether the packet is a query at all; only what is written depends on
-// that (meta.kind). So the stages of a switch suffice (budget.py counts them).
+// has no entry changes nothing. The root's stages look at the key alone, so that a packet is in
+// them while lengths, the port and the duties of the switch are still being looked at: what is
+// written depends on those (meta.kind). So the stages of a switch suffice (budget.py counts them).
 //
 // Arithmetic is of 32 bits at most: a key or an address is two halves. Pivot 1 of a node is 0 and
 // neither stored nor compared: if no pivot is below the key, that leads to child 1.

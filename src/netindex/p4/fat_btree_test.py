@@ -96,7 +96,8 @@ class World:
         self.switches = [self.switch(hop, hops) for hop in range(hops)]
 
     def switch(self, hop, hops):
-        bank = {"duties": (FIRST if hop == 0 else 0) | (LAST if hop == hops - 1 else 0), "service": SERVICE, "port": PORT,
+        bank = {"duties": (FIRST if hop == 0 else 0) | (LAST if hop == hops - 1 else 0),
+                "service": SERVICE, "port": PORT,
                 "servers": SERVERS, "stages": encode(self.uppers) if hop == 0 else [],
                 "ranges": [{"address": node.address, "server": server} for node, server in
                            zip(self.nodes, self.server_of)] if hop == 0 else [],
@@ -276,9 +277,10 @@ class FatBtree(unittest.TestCase):
 
     def test_the_rest_passes_as_it_is(self):
         world = World(self.rng, 1)
-        of_both = [(12, 0x81), (14, 0x46), (14, 0x65), (23, 6), (20, 0x20), (21, 1), (17, 9), (39, 9), (37, 1), (30, 11)]
-        of_gets = [(42, 0), (46, 2), (47, 1), (66, 1), (67, 1), (74, 2), (75, 16), (75, 32), (76, 1), (77, 1), (78, 2),
-                   (81, 1), (82, 0x81), (82, 0), (83, 0x11), (92, 0), (92, 9), (92, 128)]
+        of_both = [(12, 0x81), (14, 0x46), (14, 0x65), (23, 6), (20, 0x20), (21, 1), (17, 9), (39, 9), (37, 1),
+                   (30, 11)]
+        of_gets = [(42, 0), (46, 2), (47, 1), (66, 1), (67, 1), (74, 2), (75, 16), (75, 32), (76, 1), (77, 1),
+                   (78, 2), (81, 1), (82, 0x81), (82, 0), (83, 0x11), (92, 0), (92, 9), (92, 128)]
         of_reads = [(42, 0x0a), (65, 1)]
         for frame, changes in ((get_frame(b"12345678"), of_both + of_gets), (read_frame(7), of_both + of_reads)):
             self.assertNotEqual(world.send(frame), frame)

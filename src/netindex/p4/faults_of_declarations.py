@@ -41,7 +41,8 @@ FAULTS = {
     "a number as a key":
         table("key = { 5 : exact @name(\"x\"); } //!\nactions = { drop; }", "no type of a key"),
     "a bool as a range":
-        table("key = { meta.flag : range; } //!\nactions = { drop; }", "a key bool of the kind range is not in the subset"),
+        table("key = { meta.flag : range; } //!\nactions = { drop; }",
+              "a key bool of the kind range is not in the subset"),
     "a key that needs a name":
         table("key = { meta.m + 1 : exact; } //!\nactions = { drop; }", "needs a name"),
     "a key twice":
@@ -129,6 +130,12 @@ FAULTS = {
     "a default action without brackets":
         table("actions = { drop; }\ndefault_action = drop; //!", "not in the subset"),
     "a direct_counter of no table": local("direct_counter(CounterType.packets) c;", "not in the subset"),
+    "a call of a direct_counter":
+        ({"locals": "direct_counter(CounterType.packets) c;\naction x() { c.count(); } //!\n"
+                    "table t { actions = { x; } counters = c; }"}, "not in the subset"),
+    "no actions in their list": table("actions = { } //!", "not in the subset"),
+    "a select without cases":
+        ({"states": "state start {\ntransition select(meta.m) { } //!\n}"}, "not in the subset"),
     "a return in an action": local("action x() { return; }", "not in the subset"),
     "an exit in an action": local("action x() { exit; }", "not in the subset"),
     "a slice of a slice that is written": ({"apply": "meta.n[15:8][3:0] = 1; //!"}, "not in the subset"),

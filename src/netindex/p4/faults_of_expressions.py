@@ -40,6 +40,12 @@ FAULTS = {
     "a statement that is none": apply("meta.m;", "expected '=' or a call"),
     "a token that ends nothing": apply("meta.m = 1 );", "expected ';'"),
     "a loop": apply("for (bit<8> i = 0; i < 4; i = i + 1) { }", "for is not in the subset"),
+    "a comma behind the last argument": apply("send(1,);", "expected an expression"),
+    "a comma behind the last parameter": local("action x(bit<8> p,) { }", "expected a type"),
+    "a comma behind the last member": top("enum e_t { A, }", "expected the name of a member"),
+    "an enum without members": top("enum e_t { }", "expected the name of a member"),
+    "a comma behind the last element of a list":
+        apply("hash(meta.n, HashAlgorithm.crc32, 32w0, { meta.m, }, 32w1);", "expected an expression"),
     # Names.
     "an unknown name": apply("meta.m = nothing;", "no declaration of nothing"),
     "an unknown type": apply("nothing_t x;", "expected '=' or a call"),

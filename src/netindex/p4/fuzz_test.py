@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Goal: whatever text a program, its tables or its packets have, the answer is an answer or a P4Error, never another
 exception, and comes at once.
-Method: random bytes; the tokens of right programs, shuffled; right programs with a few tokens or bytes dropped, doubled,
-swapped or replaced. Mutants that are still programs get packets. A failure prints the program."""
+Method: random bytes; the tokens of right programs, shuffled; right programs with a few tokens or bytes dropped,
+doubled, swapped or replaced. Mutants that are still programs get packets. A failure prints the program."""
 
 import json
 import os
@@ -37,10 +37,12 @@ RICH = text_of(
     apply="""bit<32> x; s.apply(hdr.head.a, hdr.head.d); r.read(x, 1); r.write(1, x + 1); c.count(x);
              switch (u.apply().action_run) { drop: { exit; } send: set_d: { meta.flag = !meta.flag; } default: { } }
              if (hdr.tail.isValid() && meta.m >= 2 || meta.flag) { hdr.tail.x = hdr.tail.y[11:4] ++ 8w3; }
-             hash(x, HashAlgorithm.crc32, 32w0, { hdr.head.a, x }, 32w100); hdr.head.d = meta.flag ? x : ~hdr.head.d;""",
+             hash(x, HashAlgorithm.crc32, 32w0, { hdr.head.a, x }, 32w100);
+             hdr.head.d = meta.flag ? x : ~hdr.head.d;""",
     compute="update_checksum(true, { hdr.head.a, hdr.head.b }, hdr.head.c, HashAlgorithm.csum16);")
 CONFIG = {"tables": {"Ingress.u": {"entries": [
-    {"match": {"hdr.head.c": [0x1200, 8], "hdr.head.a": 1}, "action": "Ingress.set_d", "parameters": {"value": 5}}]}},
+    {"match": {"hdr.head.c": [0x1200, 8], "hdr.head.a": 1}, "action": "Ingress.set_d",
+     "parameters": {"value": 5}}]}},
     "registers": {"Ingress.r": {"1": 3}}}
 
 
@@ -82,7 +84,7 @@ class Fuzz(unittest.TestCase):
             self.try_text(text)
 
     def test_words_in_any_order(self):
-        words = words_of(RICH) + ["&&&", "..", "...", "{", "}", "(", ")", "9w1", "0b1", "int<8>", "@name", "default"]
+        words = words_of(RICH) + ["&&&", "..", "...", "{", "}", "(", ")", "9w1", "0b1", "int<8>", "@name"]
         for _ in range(ROUNDS):
             self.try_text("#include <v1model.p4>\n" + " ".join(self.rng.choices(words, k=self.rng.randrange(40))))
 
@@ -120,14 +122,15 @@ class Fuzz(unittest.TestCase):
 
     def test_tables_with_other_words(self):
         program = check(RICH, "x.p4")
-        values = ["0", "1", "-1", "[]", "{}", "[1, 2]", "null", "true", '"x"', "1e9", "99999999999999999999", '"0x10"']
+        values = ["0", "1", "-1", "[]", "{}", "[1, 2]", "null", "true", '"x"', "1e9", "9" * 20, '"0x10"']
         load(Switch(program), CONFIG)
         words = json.dumps(CONFIG).replace("[", " [ ").replace("{", " { ").replace("}", " } ").split()
         loaded = 0
         for _ in range(3 * ROUNDS):
             mutant = list(words)
             for _ in range(self.rng.randrange(1, 3)):
-                mutant[self.rng.randrange(len(mutant))] = self.rng.choice(values + words) + self.rng.choice(("", ","))
+                at = self.rng.randrange(len(mutant))
+                mutant[at] = self.rng.choice(values + words) + self.rng.choice(("", ","))
             try:
                 config = json.loads(" ".join(mutant))
             except ValueError:

@@ -53,7 +53,8 @@ class Arithmetic(unittest.TestCase):
             to_c = getattr(ctypes, f"c_{'' if signed else 'u'}int{width}")
             a, b = (rng.choice((type_.low(), type_.high(), 0, 1, rng.randint(type_.low(), type_.high())))
                     for _ in range(2))
-            for operator, value in (("+", a + b), ("-", a - b), ("*", a * b), ("&", a & b), ("|", a | b), ("^", a ^ b)):
+            for operator, value in (("+", a + b), ("-", a - b), ("*", a * b), ("&", a & b), ("|", a | b),
+                                    ("^", a ^ b)):
                 self.assertEqual(operators.binary(operator, type_, type_, a, b), to_c(value).value,
                                  f"seed {SEED}: {a} {operator} {b} of {type_}")
             places = rng.randrange(width)
@@ -125,11 +126,14 @@ class Statements(unittest.TestCase):
         self.assertEqual(d_after("if (!hdr.tail.isValid() || hdr.tail.x == 1) { hdr.head.d = 1; }"), 1)
 
     def test_if_and_else(self):
-        text = "if (hdr.head.a == 1) hdr.head.d = 1; else if (hdr.head.a == 2) hdr.head.d = 2; else { hdr.head.d = 3; }"
+        text = """if (hdr.head.a == 1) hdr.head.d = 1;
+                  else if (hdr.head.a == 2) hdr.head.d = 2; else { hdr.head.d = 3; }"""
         self.assertEqual([d_after(text, a=a) for a in (1, 2, 3)], [1, 2, 3])
 
     def test_return_ends_the_control_and_exit_the_block(self):
-        before = "control S(inout bit<32> x, in bit<8> y) { apply { x = 1; if (y == 0) return; if (y == 1) exit; x = 2; } }"
+        before = """control S(inout bit<32> x, in bit<8> y) {
+            apply { x = 1; if (y == 0) return; if (y == 1) exit; x = 2; }
+        }"""
         apply = "s.apply(hdr.head.d, hdr.head.a); hdr.head.d = hdr.head.d + 10;"
         found = [d_after(apply, a=a, before=before, locals="S() s;") for a in (0, 1, 2)]
         self.assertEqual(found, [11, 1, 12])  # what was written is copied out at an exit, too
@@ -148,7 +152,8 @@ class Statements(unittest.TestCase):
                                  d=1), 10)
 
     def test_arguments_have_names(self):
-        self.assertEqual(d_after("x(q = 1, p = 2);", locals="action x(bit<32> p, bit<32> q) { hdr.head.d = p << 4 | q; }"),
+        self.assertEqual(d_after(
+            "x(q = 1, p = 2);", locals="action x(bit<32> p, bit<32> q) { hdr.head.d = p << 4 | q; }"),
                          0x21)
 
     def test_whole_headers_pass_through_controls(self):
@@ -186,7 +191,8 @@ class Tables(unittest.TestCase):
         self.assertEqual([d_of(switch, head(c=c)) for c in (0x1234, 0x1235, 0x1300)], [2, 1, 3])
 
     def test_the_highest_priority_wins(self):
-        switch = switch_of(of_table(entry({"hdr.head.c": [0x1200, 0xff00]}, 1, 7), entry({"hdr.head.c": [0x34, 0xff]}, 2, 9)),
+        switch = switch_of(of_table(entry({"hdr.head.c": [0x1200, 0xff00]}, 1, 7),
+                                    entry({"hdr.head.c": [0x34, 0xff]}, 2, 9)),
                            **with_table("hdr.head.c : ternary;"))
         self.assertEqual([d_of(switch, head(c=c)) for c in (0x1234, 0x1235, 0x2234, 0)], [2, 1, 2, 999])
 
@@ -234,7 +240,8 @@ class Tables(unittest.TestCase):
     def test_a_table_without_a_key_has_its_default(self):
         gaps = {"locals": "table t { actions = { set_d; } default_action = set_d(4); }", "apply": "t.apply();"}
         self.assertEqual(d_of(switch_of(**gaps), head()), 4)
-        config = {"tables": {"Ingress.t": {"default_action": {"action": "Ingress.set_d", "parameters": {"value": "0x10"}}}}}
+        config = {"tables": {"Ingress.t": {"default_action": {
+            "action": "Ingress.set_d", "parameters": {"value": "0x10"}}}}}
         self.assertEqual(d_of(switch_of(config, **gaps), head()), 16)
 
     def test_each_control_has_its_own(self):
@@ -278,13 +285,16 @@ class Runtime(unittest.TestCase):
         switch_of(of_table(good, other), **table)
         for config, message in (
                 ([], "not an object"), ({"table": {}}, "no 'table' here"), ({"tables": []}, "not an object"),
-                ({"tables": {"Ingress.u": {}}}, "no table Ingress.u"), ({"tables": {"Ingress.t": []}}, "not an object"),
+                ({"tables": {"Ingress.u": {}}}, "no table Ingress.u"),
+                ({"tables": {"Ingress.t": []}}, "not an object"),
                 ({"tables": {"Ingress.t": {"rows": []}}}, "no 'rows' here"),
                 ({"tables": {"Ingress.t": {"entries": {}}}}, "not a list"),
                 ({"registers": {"Ingress.r": {}}}, "no register"), (of_table(good, good), "are alike"),
                 (of_table(good, other, entry({"hdr.head.a": 3}, 5, 1)), "more than 2 entries"),
-                (of_table(good | {"action": "set_d"}), "is no action of"), (of_table(good | {"action": 5}), "is no action of"),
-                (of_table(good | {"priority": 0}), "a priority above 0"), (of_table(good | {"priority": "1"}), "a priority"),
+                (of_table(good | {"action": "set_d"}), "is no action of"),
+                (of_table(good | {"action": 5}), "is no action of"),
+                (of_table(good | {"priority": 0}), "a priority above 0"),
+                (of_table(good | {"priority": "1"}), "a priority"),
                 (of_table(good | {"parameters": {}}), "has the parameters"),
                 (of_table(good | {"parameters": {"value": 1 << 32}}), "no number of the type bit<32>"),
                 (of_table(good | {"parameters": {"value": -1}}), "no number of the type bit<32>"),
@@ -321,10 +331,12 @@ class Runtime(unittest.TestCase):
             switch_of(of_table(entry({"meta.flag": 0}, 5)), **gaps)
 
     def test_enums_and_errors_are_parameters(self):
-        locals_ = "action x(e_t e, error f) { hdr.head.d = e == e_t.B && f == error.NoMatch ? 32w1 : 2; } table t { actions = { x; NoAction; } }"
+        locals_ = """action x(e_t e, error f) { hdr.head.d = e == e_t.B && f == error.NoMatch ? 32w1 : 2; }
+                     table t { actions = { x; NoAction; } }"""
         gaps = {"top": "enum e_t { A, B }", "locals": locals_, "apply": "t.apply();"}
         for parameters, wanted in (({"e": "B", "f": "NoMatch"}, 1), ({"e": "A", "f": "NoMatch"}, 2)):
-            config = {"tables": {"Ingress.t": {"default_action": {"action": "Ingress.x", "parameters": parameters}}}}
+            config = {"tables": {"Ingress.t": {"default_action": {
+                "action": "Ingress.x", "parameters": parameters}}}}
             self.assertEqual(d_of(switch_of(config, **gaps), head()), wanted)
         with self.assertRaisesRegex(P4Error, "C is no value of e"):
             switch_of({"tables": {"Ingress.t": {"default_action": {
@@ -359,7 +371,8 @@ class Packets(unittest.TestCase):
         self.assertEqual(switch.process(head(2) + b"ta"), (0, head(2) + b"ta"))
 
     def test_verify_and_select_tell_errors(self):
-        apply = "if (standard.parser_error == error.Odd) { hdr.head.d = 1; } if (standard.parser_error == error.NoMatch) { hdr.head.d = 2; }"
+        apply = """if (standard.parser_error == error.Odd) { hdr.head.d = 1; }
+                   if (standard.parser_error == error.NoMatch) { hdr.head.d = 2; }"""
         states = """state start { packet.extract(hdr.head); verify(hdr.head.a != 1, error.Odd);
                     transition select(hdr.head.a) { 2: accept; 3: reject; } }"""
         switch = switch_of(states=states, apply=apply, top="error { Odd }")
@@ -376,7 +389,8 @@ class Packets(unittest.TestCase):
         self.assertEqual([d_of(switch, head(a, c=c)) for a, c in packets], [1, 2, 2, 0, 0, 3])
 
     def test_lookahead_advance_and_length(self):
-        states = """state start { meta.m = packet.lookahead<bit<8>>(); meta.n = packet.length(); packet.extract(hdr.head);
+        states = """state start { meta.m = packet.lookahead<bit<8>>(); meta.n = packet.length();
+                    packet.extract(hdr.head);
                     packet.advance(16); transition accept; }"""
         switch = switch_of(states=states, apply="hdr.head.d = meta.n << 8 | (bit<32>)meta.m;")
         self.assertEqual(switch.process(head(5) + b"abrest")[1], head(5, d=14 << 8 | 5) + b"rest")
@@ -387,13 +401,16 @@ class Packets(unittest.TestCase):
         self.assertEqual(switch.process(b"x"), (9, b"x"))
 
     def test_constants_and_variables_of_a_parser(self):
-        switch = switch_of(parser_locals="const bit<8> kOne = 1; bit<8> seen = 0;", apply="hdr.head.d = (bit<32>)meta.m;",
-                           states="state start { packet.extract(hdr.head); seen = seen + kOne + hdr.head.a; meta.m = seen; transition accept; }")
+        switch = switch_of(parser_locals="const bit<8> kOne = 1; bit<8> seen = 0;",
+                           apply="hdr.head.d = (bit<32>)meta.m;",
+                           states="state start { packet.extract(hdr.head); seen = seen + kOne + hdr.head.a; "
+                                  "meta.m = seen; transition accept; }")
         self.assertEqual([d_of(switch, head(5)), d_of(switch, head(6))], [6, 7])
 
     def test_drop_and_ports(self):
         switch = switch_of(apply="if (hdr.head.a == 1) { drop(); } else { send(5); }",
-                           egress="hdr.head.d = (bit<32>)standard.egress_port << 16 | standard.packet_length; if (hdr.head.b == 1) { mark_to_drop(standard); }")
+                           egress="hdr.head.d = (bit<32>)standard.egress_port << 16 | standard.packet_length; "
+                                  "if (hdr.head.b == 1) { mark_to_drop(standard); }")
         self.assertIsNone(switch.process(head(1)))
         self.assertIsNone(switch.process(head(2, 1)))
         self.assertEqual(switch.process(head(2), 3), (5, head(2, d=5 << 16 | 8)))
@@ -413,12 +430,14 @@ class Packets(unittest.TestCase):
         self.assertEqual(never.process(head(1, 2, 9))[1][1], 2)
 
     def test_checksums_with_the_payload(self):
-        compute = "update_checksum_with_payload(true, { hdr.head.a, hdr.head.b }, hdr.head.c, HashAlgorithm.csum16);"
+        compute = """update_checksum_with_payload(true, { hdr.head.a, hdr.head.b }, hdr.head.c,
+                                                  HashAlgorithm.csum16);"""
         packet = switch_of(compute=compute).process(head(1, 2) + b"abc")[1]
         self.assertEqual(packet[2:4].hex(), "3a9b")  # of 0102, 6162 and 6300
 
     def test_hashes(self):
-        self.assertEqual(d_after("hash(hdr.head.d, HashAlgorithm.crc32, 32w0, { hdr.head.a, hdr.head.c }, 64w0x100000000);",
+        self.assertEqual(d_after("""hash(hdr.head.d, HashAlgorithm.crc32, 32w0, { hdr.head.a, hdr.head.c },
+                                         64w0x100000000);""",
                                  a=1, c=2), zlib.crc32(b"\1\0\2"))
         self.assertEqual(d_after("hash(hdr.head.d, HashAlgorithm.crc32, 32w100, { hdr.head.a }, 32w10);", a=1),
                          100 + zlib.crc32(b"\1") % 10)

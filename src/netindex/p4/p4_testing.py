@@ -34,7 +34,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
 {apply}
     }}
 }}
-control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {{ apply {{ {egress} }} }}
+control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {{
+    apply {{ {egress} }}
+}}
 control Compute(inout headers_t hdr, inout metadata_t meta) {{ apply {{ {compute} }} }}
 control Deparser(packet_out packet, in headers_t hdr) {{ apply {{ {deparser} }} }}
 {main}

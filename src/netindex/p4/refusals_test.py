@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Goal: what a compiler for v1model refuses is refused, with a message that says why, at the line of the fault.
-Method: a list of faults. Each is put into a program that is right without it; the line with the fault ends in `//!`."""
+Method: a list of faults. Each is put into a program that is right without it; the line with the fault ends in
+`//!`."""
 
 import unittest
 
@@ -23,7 +24,8 @@ class Refusals(unittest.TestCase):
         for name, (gaps, message) in FAULTS.items():
             with self.subTest(name):
                 text = text_of(**gaps)
-                lines = [number for number, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith("//!")]
+                lines = [number for number, line in enumerate(text.splitlines(), 1)
+                         if line.rstrip().endswith("//!")]
                 with self.assertRaises(P4Error) as caught:
                     check(text, "test.p4")
                 self.assertIn(message, str(caught.exception))
@@ -79,6 +81,25 @@ class Warnings(unittest.TestCase):
     def test_a_state_that_is_not_reached(self):
         self.assert_warns("no transition leads to the state lost",
                           states="state start { transition accept; } state lost { transition accept; }")
+
+    def test_a_variable_that_is_not_written(self):
+        message = "x may be read before it is written"
+        for apply in ("bit<8> x; meta.m = x;", "bit<8> x; if (meta.flag) { x = 1; } meta.m = x + 1;",
+                      "bit<8> x; if (meta.flag) { x = 1; } else { meta.m = 2; } meta.m = x;",
+                      "bit<8> x; x[3:0] = 1; meta.m = x;", "bit<8> x; if (x == 1) { meta.m = 1; }",
+                      "bit<8> x; y(x); meta.m = x;",
+                      "bit<8> x; switch (t.apply().action_run) { drop: { x = 1; } } meta.m = x;"):
+            self.assert_warns(message, apply=apply, locals="action y(in bit<8> p) { } table t { actions = { drop; } }")
+        for apply in ("bit<8> x = 1; meta.m = x;", "bit<8> x; if (meta.flag) { x = 1; } else { x = 2; } meta.m = x;",
+                      "bit<8> x; if (meta.flag) { x = 1; } else { return; } meta.m = x;", "bit<8> x; y(x); meta.m = x;",
+                      "bit<8> x; switch (t.apply().action_run) { drop: { x = 1; } default: { x = 2; } } meta.m = x;",
+                      "bit<32> x; r.read(x, 1); meta.n = x;", "bit<8> x; { x = 1; } meta.m = x;"):
+            self.assertEqual(program_of(apply=apply, locals="""action y(out bit<8> p) { p = 1; }
+                register<bit<32>>(4) r; table t { actions = { drop; } }""").warnings, [], apply)
+
+    def test_a_parameter_that_is_not_written(self):
+        self.assert_warns("p may not have been written when its block ends", locals="action x(out bit<8> p) { }")
+        self.assert_warns("y may be read before", states="""state start { bit<8> y; meta.m = y; transition accept; }""")
 
     def test_a_case_behind_the_default(self):
         self.assert_warns("no value comes to this case",

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from . import syntax as s
 from .p4types import Bits, Extern
+from .syntax import parts_of
 
 STAGES_MAX = 12
 TABLES_MAX = 16
@@ -338,17 +339,6 @@ class Pipeline:
                 self.problem(node.at, "a shift by a value of a packet")
         for part in parts_of(node):
             self.check_widths(part)
-
-
-def parts_of(node):
-    """The expressions of which one is made."""
-    if isinstance(node, s.Call):
-        return node.values or []
-    if isinstance(node, s.ListOf):
-        return node.elements
-    names = {s.Member: ("base",), s.Slice: ("base",), s.Unary: ("operand",), s.Binary: ("left", "right"),
-             s.Conditional: ("condition", "then", "otherwise"), s.Cast: ("operand",)}
-    return [getattr(node, name) for name in names.get(type(node), ())]
 
 
 def calls_in(node):

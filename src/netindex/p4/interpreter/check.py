@@ -10,6 +10,7 @@ from .check_calls import CallChecker, is_value
 from .check_expressions import ExpressionChecker
 from .check_statements import StatementChecker
 from .check_tables import TableChecker
+from .check_written import check_written
 from .lexer import decode
 from .p4types import (BOOL, ERROR, INTEGER, PACKET_IN, PACKET_OUT, Bits, Callable, Enum, Extern, Record,
                       is_scalar)
@@ -296,6 +297,7 @@ class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
             self.in_action = True
             self.check_block(node.body)
             self.in_action = False
+            check_written(node.body.statements, node.parameters, self.warn)
         node.type = Callable("action", node)
         self.declare(node)
 
@@ -319,6 +321,7 @@ class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
                 self.check_local(local)
             self.check_block(node.body)
             self.check_direct_counters(node)
+            check_written(node.body.statements, [], self.warn)
         self.block = None
         self.declare(node)
 
@@ -395,6 +398,7 @@ class Checker(ExpressionChecker, CallChecker, StatementChecker, TableChecker):
                 for statement in state.statements:
                     self.check_statement(statement)
                 self.check_transition(node, state)
+                check_written(state.statements, [], self.warn)
         self.warn_of_unreachable(node)
 
     def check_transition(self, node, state):

@@ -58,6 +58,8 @@ class CallChecker:
             raise P4Error(node.function.at, f"{base} has no method {name}")
         inner = node.function.base
         node.callee = ("method", prototype, getattr(inner, "declaration", None))
+        if isinstance(base, Extern) and base.name == "direct_counter":
+            raise beyond_subset(node.at, "a call of a direct_counter, which its table counts by")
         if isinstance(base, Extern) and self.block == "parser":
             raise beyond_subset(node.at, f"a {base.name} in a parser")
         return self.prototype_call(node, prototype)

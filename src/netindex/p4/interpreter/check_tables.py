@@ -141,7 +141,8 @@ class TableChecker:
 
     def check_entry(self, table, entry):
         if len(entry.keys) != len(table.keys):
-            raise P4Error(entry.at, f"the entry has {len(entry.keys)} sets of values, the table {len(table.keys)} keys")
+            raise P4Error(entry.at, f"the entry has {len(entry.keys)} sets of values, the table "
+                                    f"{len(table.keys)} keys")
         for key, keyset in zip(table.keys, entry.keys):
             self.check_keyset(keyset, key.expression.type, key.kind)
         self.check_ref(table, entry.action, "the action")

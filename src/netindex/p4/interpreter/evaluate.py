@@ -269,10 +269,9 @@ class Evaluator:
             of[index] = value
 
     def method_count(self, node, of, frame):
-        if isinstance(of, list):
-            index = self.value(node.values[0], frame)
-            if index < len(of):
-                self.add_to(of[index], frame)
+        index = self.value(node.values[0], frame)
+        if index < len(of):
+            self.add_to(of[index], frame)
 
     @staticmethod
     def add_to(count, frame):

@@ -81,13 +81,13 @@ class ProgramParser(StatementParser):
 
     def names(self, what):
         self.expect("{", "before names")
+        return [s.Name(token.place, token.text) for token in [self.name(what), *self.more_names(what)]]
+
+    def more_names(self, what):
         found = []
-        while not self.is_at("}"):
-            token = self.name(what)
-            found.append(s.Name(token.place, token.text))
-            if not self.accept(","):
-                break
-        self.expect("}", "behind names")
+        while self.accept(","):
+            found.append(self.name(what))
+        self.expect("}", "or a comma")
         return found
 
     def parser(self):
@@ -138,6 +138,8 @@ class ProgramParser(StatementParser):
         self.expect(")", "behind the values of select")
         self.expect("{", "before cases")
         cases = []
+        if self.is_at("}"):
+            raise beyond_subset(self.token.place, "a select without cases")
         while not self.accept("}"):
             at = self.token.place
             keys = self.keysets()

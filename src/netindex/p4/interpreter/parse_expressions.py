@@ -211,22 +211,29 @@ class ExpressionParser:
         place = function.at
         return s.Call(place, function, type_arguments, self.arguments())
 
+    def separated(self, element, closing):
+        """Elements with commas between them, and what closes them; none if that is here already."""
+        found = []
+        if not self.is_at(closing):
+            found.append(element())
+            while self.accept(","):
+                found.append(element())
+        self.expect(closing, "or a comma")
+        return found
+
     def arguments(self):
         self.expect("(", "before arguments")
-        found = []
-        while not self.is_at(")"):
-            place = self.token.place
-            name = None
-            if self.token.kind == "name" and self.ahead().text == "=":
-                name = self.name("a parameter").text
-                self.next()
-            if self.is_at("_"):
-                raise beyond_subset(place, "an argument that is left out")
-            found.append(s.Argument(place, name, self.expression()))
-            if not self.accept(","):
-                break
-        self.expect(")", "behind arguments")
-        return found
+        return self.separated(self.argument, ")")
+
+    def argument(self):
+        place = self.token.place
+        name = None
+        if self.token.kind == "name" and self.ahead().text == "=":
+            name = self.name("a parameter").text
+            self.next()
+        if self.is_at("_"):
+            raise beyond_subset(place, "an argument that is left out")
+        return s.Argument(place, name, self.expression())
 
     def primary(self):
         token = self.token
@@ -253,15 +260,9 @@ class ExpressionParser:
         return s.Name(token.place, self.name("a value").text)
 
     def list_of(self, token):
-        elements = []
-        while not self.is_at("}"):
-            if self.token.kind == "name" and self.ahead().text == "=":
-                raise beyond_subset(self.token.place, "a list with names")
-            elements.append(self.expression())
-            if not self.accept(","):
-                break
-        self.expect("}", "behind a list")
-        return s.ListOf(token.place, elements)
+        if self.token.kind == "name" and self.ahead().text == "=":
+            raise beyond_subset(self.token.place, "a list with names")
+        return s.ListOf(token.place, self.separated(self.expression, "}"))
 
     def type_member(self):
         token = self.next()

@@ -114,19 +114,16 @@ class StatementParser(ExpressionParser):
 
     def parameters(self):
         self.expect("(", "before parameters")
-        found = []
-        while not self.is_at(")"):
-            place = self.token.place
-            direction = self.accept("in", "out", "inout")
-            type_ref = self.type_ref()
-            name = self.name("a parameter").text
-            if self.is_at("="):
-                raise beyond_subset(self.token.place, "a parameter with a default")
-            found.append(s.Parameter(place, name, direction.text if direction else "", type_ref))
-            if not self.accept(","):
-                break
-        self.expect(")", "behind parameters")
-        return found
+        return self.separated(self.parameter, ")")
+
+    def parameter(self):
+        place = self.token.place
+        direction = self.accept("in", "out", "inout")
+        type_ref = self.type_ref()
+        name = self.name("a parameter").text
+        if self.is_at("="):
+            raise beyond_subset(self.token.place, "a parameter with a default")
+        return s.Parameter(place, name, direction.text if direction else "", type_ref)
 
     def action(self):
         place = self.next().place
@@ -161,6 +158,8 @@ class StatementParser(ExpressionParser):
 
     def braced(self, element):
         self.expect("{", "before a list of a table")
+        if self.is_at("}"):
+            raise beyond_subset(self.token.place, "an empty list of a table")
         found = []
         while not self.accept("}"):
             found.append(element())

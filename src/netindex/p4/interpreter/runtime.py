@@ -1,7 +1,8 @@
 """Fills the tables of a switch from JSON, as P4Runtime would: docs/p4.md has the format.
 
     {"tables": {"Ingress.route": {
-        "entries": [{"match": {"hdr.ip.dst": ["0x0a000000", 8]}, "action": "Ingress.send", "parameters": {"port": 3}}],
+        "entries": [
+            {"match": {"hdr.ip.dst": ["0x0a000000", 8]}, "action": "Ingress.send", "parameters": {"port": 3}}],
         "default_action": {"action": "Ingress.drop"}}},
      "registers": {"Ingress.bank": {"0": 1}}}
 

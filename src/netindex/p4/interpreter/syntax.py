@@ -331,3 +331,14 @@ class Control(Declaration):
     parameters: list
     locals: list
     body: Block
+
+
+def parts_of(node):
+    """The expressions of which one is made."""
+    if isinstance(node, Call):
+        return node.values or []
+    if isinstance(node, ListOf):
+        return node.elements
+    names = {Member: ("base",), Slice: ("base",), Unary: ("operand",), Binary: ("left", "right"),
+             Conditional: ("condition", "then", "otherwise"), Cast: ("operand",)}
+    return [getattr(node, name) for name in names.get(type(node), ())]

@@ -96,7 +96,7 @@ def extern_methods(of):
     if of.name == "register":
         return {"read": Prototype("read", (), (("out", of.element, "result"), index)),
                 "write": Prototype("write", (), (index, ("in", of.element, "value")))}
-    return {"count": Prototype("count", (), (index,) if of.name == "counter" else ())}
+    return {"count": Prototype("count", (), (index,))}
 
 
 # The blocks of V1Switch: their kind here, and their parameters. H and M are the program's.
