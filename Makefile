@@ -91,6 +91,7 @@ crash:
 mutants:
 	@scripts/install-packages build test peers
 	@tests/mutants/mutants.py . $(if $(ONLY),--only '$(ONLY)')
+	@src/netindex/p4/p4_mutants.py
 
 format:
 	@scripts/install-packages lint
