@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,50 @@ class Counter:
             self.thread.join()
             self.client.close()
         return self.counts, self.refused
+
+
+class FakeSwitch:
+    """A process of a switch (src/netindex/switch/switch_request.h) without a switch: keeps what a
+    controller gives it."""
+
+    def __init__(self, path):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(path)
+        self.listener.listen()
+        self.version, self.borders, self.given = 0, None, threading.Condition()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            with peer:
+                request, files, _, _ = socket.recv_fds(peer, 16, 1)
+                magic, layout, version = struct.unpack("<QII", request)
+                for file in files:
+                    with self.given, open(file, "rb"):
+                        self.version, self.borders = version, self.borders_of(os.pread(file, 4096, 0))
+                        self.given.notify_all()
+                peer.send(struct.pack("<QII8Q", magic, 0, self.version, *[0] * 8))
+
+    @staticmethod
+    def borders_of(bank):
+        """The lower ends of the ranges but the first, of a SwitchBank with few ranges."""
+        pivots = struct.unpack_from("<8Q", bank, 1600)
+        return [struct.pack(">Q", pivot + 1).rstrip(b"\0")
+                for pivot in pivots[:struct.unpack_from("<Q", bank)[0] - 1]]
+
+    def wait_for(self, borders):
+        with self.given:
+            return self.given.wait_for(lambda: self.borders == borders, PATIENCE_S)
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join()
 
 
 @needs(zookeeper_jar(), "libzookeeper-java")
@@ -238,6 +283,21 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
             code, _, error = self.ctl(*words)
             self.assertEqual((code, why in error), (1, True), error)
         self.assertEqual(self.ctl("move", "0xzz", at[1])[0], 2)
+
+    def test_switches_follow_the_map(self):
+        """A controller gives its switches the ranges of the map, and those after a move."""
+        servers = [self.ranged_server() for _ in range(2)]
+        at = [f"127.0.0.1:{server.port}" for server in servers]
+        self.assertEqual(self.ctl("set", at[0]), (0, "", ""))
+        with contextlib.closing(servers[0].connect()) as direct:
+            self.await_served(direct, "m")
+        switch = FakeSwitch(f"{self.folder}/switch")
+        self.addCleanup(switch.close)
+        self.start(NETINDEX, "--zk", self.zk, "--name", "users", "controller", "--interval", "20",
+                   "--switch", f"only:{self.folder}/switch")
+        self.assertTrue(switch.wait_for([]))
+        self.assertEqual(self.ctl("move", "m", at[1]), (0, "", ""))
+        self.assertTrue(switch.wait_for([b"m"]))
 
     def test_a_server_that_dies(self):
         """Its range is given to another one once its session has ended; what it logged is there

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +40,11 @@ Result<FileDescriptor> FileOf(const SwitchBank& bank) {
 Result<SwitchReply> UnixSwitchPort::Ask(uint32_t version, const SwitchBank* bank) {
   const auto socket = xdp::ConnectUnix(path_);
   if (!socket) return std::unexpected(LastError(Code::kUnavailable, "no process of a switch"));
+  // A process that hangs holds this round back for so long, and no other one.
+  const timeval patience = {.tv_sec = kPatienceSeconds, .tv_usec = 0};
+  for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+    setsockopt(socket->get(), SOL_SOCKET, direction, &patience, sizeof(patience));
+  }
   const SwitchRequest request{.version = version};
   FileDescriptor file;
   if (bank != nullptr) {

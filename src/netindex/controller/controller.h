@@ -41,6 +41,9 @@ class SwitchPort {
 // A switch whose process listens on a unix socket of this machine.
 class UnixSwitchPort final : public SwitchPort {
  public:
+  // How long a switch may take to answer.
+  static constexpr int kPatienceSeconds = 5;
+
   explicit UnixSwitchPort(std::string path) : path_(std::move(path)) {}
   Result<SwitchReply> Ask(uint32_t version, const SwitchBank* bank) override;
 
