@@ -194,7 +194,7 @@ TEST_P(MemoryConformance, DeletingARangeMakesRoom) {
 // ranges.
 // Method: afterwards the engine is near its empty size: less than a twentieth of the bytes is left.
 TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
-  const int keys = is_small_ ? 50'000 : 12'000;
+  const int keys = is_small_ ? 200'000 : 12'000;
   const size_t value_bytes_max = std::min<size_t>(8000, traits_.value_bytes_max);
   const uint64_t empty = subject_.budget().used();
   for (const bool by_range : {false, true}) {
