@@ -70,7 +70,8 @@ void LeafSession::Read(std::span<LeafQuestion> questions, uint64_t instance) {
   if (peer_ == 0 && clock_.MonotonicMs() >= next_try_ms_) Begin(kConnectMs);
   if (!reader_) IsThere();
   const bool is_read = is_readable_ && reader_->instance() == instance && reader_->Read(questions);
-  if (is_read && IsThere()) return;
+  const bool is_there = IsThere();
+  if (is_read && is_there) return;
   for (LeafQuestion& question : questions) question.finding = Finding::kAsk;
 }
 

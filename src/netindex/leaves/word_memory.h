@@ -20,8 +20,9 @@ class WordMemory {
     used_ += words;
     return at;
   }
-  // Keeps the memory for the next round.
+  // Keeps some of the memory for the next round.
   void Clear() {
+    if (blocks_.size() > kBlocksKept) blocks_.resize(kBlocksKept);
     block_ = 0;
     used_ = kBlockWords;
   }
@@ -29,6 +30,7 @@ class WordMemory {
  private:
   // A buffer of a node fits: it has 32 KiB at most.
   static constexpr size_t kBlockWords = 8192;
+  static constexpr size_t kBlocksKept = 16;
 
   void NextBlock() {
     if (block_ == blocks_.size()) blocks_.push_back(std::make_unique<uint64_t[]>(kBlockWords));
