@@ -62,7 +62,7 @@
 //   epoch.
 //
 // A server that dies. Its memory stays mapped (mem), as it was. The caller looks whether the
-//   connection is there after the reads, before it uses what they say (leaf_session.h).
+//   connection is there after the reads, before it uses what they say.
 //
 // Not thread-safe: one owner, the endpoint's.
 #pragma once
