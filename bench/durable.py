@@ -30,6 +30,11 @@ def median(values):
     return statistics.median(values)
 
 
+def times(a, b):
+    """a over b; in a very short run on a slow disk b may be zero."""
+    return a / b if b else float("nan")
+
+
 class Server:
     """A server in `folder`; `with` ends it."""
 
@@ -202,7 +207,7 @@ class Bench:
             for name in ("skep", "redis"):
                 pairs = zip(rates[f"{name} everysec"], rates[f"{name}, no log"])
                 self.keep("log", f"{connections} connections, {name}: everysec times no log",
-                          [a / b for a, b in pairs], "")
+                          [times(a, b) for a, b in pairs], "")
         self.keep("log", "skep's log grows by, loading too", log_rates, "MiB/s")
 
     def always(self):
@@ -223,7 +228,7 @@ class Bench:
                 self.keep("always", f"{connections} connections, {name}", rates[name], "k/s")
                 self.keep("always", f"{connections} connections, {name}: p99", tails[name], "ms")
             self.keep("always", f"{connections} connections: skep times redis",
-                      [a / b for a, b in zip(rates["skep"], rates["redis"])], "")
+                      [times(a, b) for a, b in zip(rates["skep"], rates["redis"])], "")
 
     def snapshot(self):
         """A snapshot while YCSB A runs at a part of the rate that the server takes."""
@@ -269,7 +274,7 @@ class Bench:
                                   [run[tail] / 1e6 for run in runs], "ms")
                     pairs = zip(results["with"], results["without"])
                     self.keep("snapshot", f"{name}: {tail[:-3]} with / without",
-                              [a[tail] / b[tail] for a, b in pairs], "")
+                              [times(a[tail], b[tail]) for a, b in pairs], "")
 
     @staticmethod
     def snapshot_bytes(folder, name):
