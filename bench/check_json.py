@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs skep-bench with --json and checks what it prints.
 
-usage: check_json.py path/to/skep-bench limits|ycsb|compare|kv-direct|hetero-kv|hstore option...
+usage: check_json.py path/to/skep-bench limits|ycsb|compare|kv-direct|hetero-kv|hstore|fat-btree option...
        check_json.py path/to/skep-bench expiry path/to/skep-server option...
 
 Standard output must be one JSON object and nothing else; it must have every key of the interface,
@@ -35,6 +35,9 @@ EXPIRY_OPTIONS = ["server", "host", "port", "items", "stay", "connections", "dep
 EXPIRY_FIGURES = ["seconds", "ops", "kops", "p50_ns", "p99_ns", "p999_ns", "max_ns"]
 HETERO_KV_OPTIONS = ["figure", "records", "key-size", "value-size", "repeats", "seconds", "wanted",
                      "wait-us", "seed"]
+FAT_BTREE_OPTIONS = ["figure", "points", "records", "training", "accesses", "alpha", "ranges", "layers",
+                     "nodes", "leaf-trips", "clients", "servers", "read-share", "seed", "interrupt-ns",
+                     "round-trip-ns", "hop-ns", "hops", "message-ns", "level-ns"]
 HSTORE_OPTIONS = ["figure", "fabric", "items", "ops", "clients", "depth", "cache", "seconds", "key-size",
                   "value-size", "seed", "round-trip-ns", "bytes-per-us", "message-ns", "apply-ns"]
 KV_DIRECT_OPTIONS = ["table", "figure", "mode", "bytes", "slots", "seed"]
@@ -195,6 +198,8 @@ def check(program, command, options):
         check_expiry(result, options)
     elif command == "hetero-kv":
         check_figure(result, options, HETERO_KV_OPTIONS)
+    elif command == "fat-btree":
+        check_figure(result, options, FAT_BTREE_OPTIONS)
     elif command == "hstore":
         check_figure(result, options, HSTORE_OPTIONS)
         assert ("modelled" if result["fabric"] == "sim" else "measured") in result["title"]

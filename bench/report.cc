@@ -469,4 +469,33 @@ std::string JsonOf(const HStoreReport& report) {
                {"rows", RowsOf(report)}});
 }
 
+std::string JsonOf(const FatBTreeReport& report) {
+  const FatBTreeOptions& options = report.options;
+  const FatBTreeCosts& costs = options.costs;
+  return Line({{"benchmark", "fat-btree"},
+               {"figure", options.figure},
+               {"points", options.points},
+               {"records", options.records},
+               {"training", options.training},
+               {"accesses", options.accesses},
+               {"alpha", options.alpha},
+               {"ranges", options.ranges},
+               {"layers", *options.layers},
+               {"nodes", options.nodes},
+               {"leaf-trips", options.leaf_trips},
+               {"clients", options.clients},
+               {"servers", options.servers},
+               {"read-share", options.read_share},
+               {"seed", options.seed},
+               {"interrupt-ns", costs.interrupt_ns},
+               {"round-trip-ns", *costs.round_trip_ns},
+               {"hop-ns", costs.hop_ns},
+               {"hops", costs.hops},
+               {"message-ns", *costs.message_ns},
+               {"level-ns", *costs.level_ns},
+               {"title", report.title},
+               {"notes", report.notes},
+               {"rows", RowsOf(report)}});
+}
+
 }  // namespace skep::bench

@@ -8,6 +8,7 @@
 
 #include "bench/compare.h"
 #include "bench/expiry.h"
+#include "bench/fat_btree/figures.h"
 #include "bench/hetero_kv/figures.h"
 #include "bench/hstore/figures.h"
 #include "bench/kv_direct/figures.h"
@@ -36,5 +37,6 @@ std::string TableOf(const FigureTable& report);
 std::string JsonOf(const KvDirectReport& report);
 std::string JsonOf(const HeteroKvReport& report);
 std::string JsonOf(const HStoreReport& report);
+std::string JsonOf(const FatBTreeReport& report);
 
 }  // namespace skep::bench

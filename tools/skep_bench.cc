@@ -1,7 +1,8 @@
 // skep-bench: measures what the machine can do (limits), what Skep does (ycsb), indexes side by
 // side (compare), servers over the network (net), the effect on clients when very many keys expire
 // at once (expiry), the models of KV-Direct (kv-direct), open questions of the HeteroKV paper
-// (hetero-kv), and the experiments of HStore's paper (hstore). bench/README.md has more.
+// (hetero-kv), and the experiments of the papers of HStore (hstore) and Fat-B+Tree (fat-btree).
+// bench/README.md has more.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "bench/compare.h"
 #include "bench/engine_spec.h"
 #include "bench/expiry.h"
+#include "bench/fat_btree/figures.h"
 #include "bench/hetero_kv/figures.h"
 #include "bench/hstore/figures.h"
 #include "bench/kv_direct/figures.h"
@@ -367,6 +369,44 @@ void AddHStoreOptions(CLI::App& app, HStoreOptions& options) {
       ->capture_default_str();
 }
 
+void AddFatBTreeCosts(CLI::App& app, FatBTreeCosts& costs) {
+  app.add_option("--interrupt-ns", costs.interrupt_ns,
+                 "a READ whose client sleeps until it is done")
+      ->capture_default_str();
+  app.add_option("--round-trip-ns", costs.round_trip_ns, "a READ or a call; 2000, for 10 14000");
+  app.add_option("--hop-ns", costs.hop_ns, "what a look-up adds in a switch")
+      ->capture_default_str();
+  app.add_option("--hops", costs.hops, "switches that look up")->capture_default_str();
+  app.add_option("--message-ns", costs.message_ns, "a server's work on a call; 1000, for 10 4000");
+  app.add_option("--level-ns", costs.level_ns, "a server's work on a node; 100, for 10 350");
+}
+
+void AddFatBTreeOptions(CLI::App& app, FatBTreeOptions& options) {
+  app.add_option("--figure", options.figure,
+                 "5: keys; 6: drift; 7: skew; 8: nodes a layer; 9: layers; 10a to 10d: servers; "
+                 "inserts; ranges")
+      ->required();
+  app.add_option("--points", options.points, "of the figure's axis, rising")->delimiter(',');
+  app.add_option("--records", options.records, "keys, the most of 5 and 10a; 0: 1 M to 10 M")
+      ->capture_default_str();
+  app.add_option("--training", options.training, "accesses from which the switches are filled")
+      ->capture_default_str();
+  app.add_option("--accesses", options.accesses, "that are counted")->capture_default_str();
+  app.add_option("--alpha", options.alpha, "of Zipf's law")->capture_default_str();
+  app.add_option("--ranges", options.ranges, "of the fat root")->capture_default_str();
+  app.add_option("--layers", options.layers, "below the fat root; 3, for 10 4");
+  app.add_option("--nodes", options.nodes, "of a layer")->capture_default_str();
+  app.add_option("--leaf-trips", options.leaf_trips, "READs of a leaf of our tree, in turn")
+      ->capture_default_str();
+  app.add_option("--clients", options.clients, "10: with one query each")->capture_default_str();
+  app.add_option("--servers", options.servers, "10: each with a range of the keys")
+      ->capture_default_str();
+  app.add_option("--read-share", options.read_share, "10: of the queries; the rest has no hint")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the accesses")->capture_default_str();
+  AddFatBTreeCosts(app, options.costs);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -414,8 +454,13 @@ int main(int argc, char** argv) {
       app.add_subcommand("hstore", "the experiments of HStore's paper, on a pool of memory");
   AddHStoreOptions(*hstore_app, hstore);
 
+  FatBTreeOptions fat_btree;
+  CLI::App* fat_btree_app = app.add_subcommand(
+      "fat-btree", "the experiments of Fat-B+Tree's paper, counted and modelled");
+  AddFatBTreeOptions(*fat_btree_app, fat_btree);
+
   for (CLI::App* command : {limits_app, ycsb_app, compare_app, expiry_app, net_app, kv_direct_app,
-                            hetero_kv_app, hstore_app}) {
+                            hetero_kv_app, hstore_app, fat_btree_app}) {
     command->add_flag("--json", json, "one JSON object instead of a table");
   }
   CLI11_PARSE(app, argc, argv);
@@ -424,6 +469,7 @@ int main(int argc, char** argv) {
   if (kv_direct_app->parsed()) return PrintIfAny(RunKvDirect(kv_direct), json);
   if (hetero_kv_app->parsed()) return PrintIfAny(RunHeteroKv(hetero_kv), json);
   if (hstore_app->parsed()) return PrintIfAny(RunHStore(hstore), json);
+  if (fat_btree_app->parsed()) return PrintIfAny(RunFatBTree(fat_btree), json);
   if (net_app->parsed()) return PrintIfAny(RunNet(net), json);
   if (expiry_app->parsed()) return RunMassExpiry(expiry, json);
   return ycsb_app->parsed() ? RunWorkload(ycsb, json) : RunComparison(compare, json);

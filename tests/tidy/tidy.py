@@ -102,6 +102,7 @@ MAY_INCLUDE = {
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
     "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},
     "bench/hstore": {"skep", "base", "engine", "rma", "pool", "bench"},
+    "bench/fat_btree": {"skep", "base", "netindex", "bench"},
     "bench/net": {"skep", "base", "client", "wire", "bench"},
     "bench": {"skep", "base", "engine", "keyspace", "wire", "bench"},
     "tools/netindex": {"skep", "base", "ranges", "netindex", "tools"},
