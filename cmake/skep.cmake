@@ -148,8 +148,8 @@ set(SKEP_TEST_FLAGS "" CACHE STRING "Compiler options of the tests, after those 
 add_library(skep_test_flags INTERFACE)
 target_compile_options(skep_test_flags INTERFACE ${SKEP_TEST_FLAGS})
 
-# What nearly every test includes. (The headers of libraries are of no use: a program is placed
-# otherwise.)
+# Nearly every test includes these headers. Those that libraries read once are of no use here, since
+# the code of a program is placed in memory otherwise.
 if(SKEP_TESTS AND CMAKE_UNITY_BUILD)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
   add_executable(skep_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cc)

@@ -20,7 +20,7 @@ CallSetting CallSettingAt(const FatBTreeOptions& options, double point) {
   return setting;
 }
 
-// What one server was asked.
+// The counts of the queries that one server was asked.
 struct Asked {
   uint64_t queries = 0;
   uint64_t levels = 0;         // that it went down, of all queries

@@ -8,7 +8,7 @@
 
 namespace skep::bench {
 
-// What one point of a figure's axis says.
+// The keys, accesses and switches that one point of a figure's axis stands for.
 struct FigureSetting {
   uint64_t records;
   double alpha;

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kRecordsMin = 1'000;
 constexpr uint64_t kRecordsMax = 20'000'000;  // some 100 bytes of memory each
 
-// What the points of a figure may be.
+// The range that the points of a figure lie in.
 struct Axis {
   double low, high;
   bool is_whole;

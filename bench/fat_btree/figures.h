@@ -10,10 +10,10 @@
 //   inserts  what insertions do to the paper's temporary roots and to Skep's hints
 //   ranges   a range query by parts (IV-C)
 //
-// What is counted: nodes that a query reads one after the other. Keys and accesses are drawn, a
+// The nodes that a query reads one after the other are counted. Keys and accesses are drawn, a
 // training stream gives the hits, and FatRootBuilder, LayerCache and the tables of
 // src/netindex/switch lead each access of another stream down, as in a switch. Trees are those of
-// model_tree.h. What is modelled: time, from the constants in Costs alone.
+// model_tree.h. Time alone is modelled, from the constants in FatBTreeCosts.
 //
 // Columns of 5 to 9:
 //
