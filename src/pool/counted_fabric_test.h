@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rma/fabric.h"
+#include "rma/testing/passing_endpoint.h"
 
 namespace skep::pool {
 
@@ -33,45 +34,33 @@ struct MessageCount {
   }
 };
 
-class CountedEndpoint final : public rma::Endpoint {
+class CountedEndpoint final : public rma::PassingEndpoint {
  public:
   CountedEndpoint(std::unique_ptr<rma::Endpoint> inner, MessageCount& count)
-      : inner_(std::move(inner)), count_(count) {}
+      : PassingEndpoint(std::move(inner)), count_(count) {}
 
-  const rma::Capabilities& capabilities() const override { return inner_->capabilities(); }
-  Address address() const override { return inner_->address(); }
-  Result<rma::PeerId> Connect(const Address& address, int timeout_ms) override {
-    return inner_->Connect(address, timeout_ms);
-  }
-  void Disconnect(rma::PeerId peer) override { inner_->Disconnect(peer); }
-  uint64_t RegionBytes(rma::PeerId peer, uint32_t region) const override {
-    return inner_->RegionBytes(peer, region);
-  }
   void Post(rma::PeerId peer, uint64_t token, std::span<const rma::Operation> operations) override {
     ++count_.posts;
     // A Post to nobody ends at once.
-    if (count_.counts_posts && !count_.Spend()) inner_->Disconnect(peer);
-    inner_->Post(peer, token, operations);
+    if (count_.counts_posts && !count_.Spend()) Disconnect(peer);
+    PassingEndpoint::Post(peer, token, operations);
   }
   void Call(rma::PeerId peer, uint64_t token, std::string_view request) override {
-    if (count_.Spend()) inner_->Call(peer, token, request);
+    if (count_.Spend()) PassingEndpoint::Call(peer, token, request);
   }
   void Reply(rma::PeerId peer, uint64_t token, std::string_view reply) override {
     if (count_.sent >= count_.breaks_after) {
       count_.breaks_after = UINT64_MAX;
-      return inner_->Disconnect(peer);
+      return Disconnect(peer);
     }
-    if (count_.Spend()) inner_->Reply(peer, token, reply);
+    if (count_.Spend()) PassingEndpoint::Reply(peer, token, reply);
   }
   std::span<const rma::Event> Poll(int timeout_ms) override {
     count_.wait_ms = timeout_ms;
-    return inner_->Poll(timeout_ms);
+    return PassingEndpoint::Poll(timeout_ms);
   }
-  void Wake() override { inner_->Wake(); }
-  bool Fence(rma::PeerId peer) override { return inner_->Fence(peer); }
 
  private:
-  const std::unique_ptr<rma::Endpoint> inner_;
   MessageCount& count_;
 };
 

@@ -68,7 +68,7 @@ Controller::Controller(LeafSource& source, std::vector<Switch> switches, Report 
       switches_(std::move(switches)),
       report_(std::move(report)),
       replies_(switches_.size()) {
-  // Tables are given in this order: switches with a root lead to nodes that the others must have.
+  // Tables are given in this order, since a root leads to nodes that the others must have by then.
   std::ranges::stable_partition(switches_, [](const Switch& at) { return !at.role.has_root; });
 }
 

@@ -11,6 +11,7 @@
 #include "netindex/leaves/leaf_reader.h"
 #include "netindex/leaves/shared_tree_test.h"
 #include "rma/mem_fabric.h"
+#include "rma/testing/passing_endpoint.h"
 
 namespace skep::leaves {
 namespace {
@@ -19,47 +20,29 @@ constexpr uint32_t kWordAt = kFrontBytes + offsetof(btree::NodeHeader, word);
 constexpr uint32_t kVersionAt = kFrontBytes + offsetof(btree::NodeHeader, version);
 
 // An endpoint whose reads a test can precede and change.
-class MeddledEndpoint final : public rma::Endpoint {
+class MeddledEndpoint final : public rma::PassingEndpoint {
  public:
-  explicit MeddledEndpoint(std::unique_ptr<rma::Endpoint> inner) : inner_(std::move(inner)) {}
+  using PassingEndpoint::PassingEndpoint;
 
   // Called before the reads of each Post are done.
   std::function<void(std::span<const rma::Operation>)> before;
   // Called when they are done, before the reader knows.
   std::function<void(std::span<const rma::Operation>)> after;
 
-  const rma::Capabilities& capabilities() const override { return inner_->capabilities(); }
-  Address address() const override { return inner_->address(); }
-  Result<rma::PeerId> Connect(const Address& to, int timeout_ms) override {
-    return inner_->Connect(to, timeout_ms);
-  }
-  void Disconnect(rma::PeerId peer) override { inner_->Disconnect(peer); }
-  uint64_t RegionBytes(rma::PeerId peer, uint32_t region) const override {
-    return inner_->RegionBytes(peer, region);
-  }
   void Post(rma::PeerId peer, uint64_t token, std::span<const rma::Operation> operations) override {
     posted_.assign(operations.begin(), operations.end());
     if (before) before(posted_);
-    inner_->Post(peer, token, posted_);
-  }
-  void Call(rma::PeerId peer, uint64_t token, std::string_view request) override {
-    inner_->Call(peer, token, request);
-  }
-  void Reply(rma::PeerId peer, uint64_t token, std::string_view reply) override {
-    inner_->Reply(peer, token, reply);
+    PassingEndpoint::Post(peer, token, posted_);
   }
   std::span<const rma::Event> Poll(int timeout_ms) override {
-    const auto events = inner_->Poll(timeout_ms);
+    const auto events = PassingEndpoint::Poll(timeout_ms);
     for (const rma::Event& event : events) {
       if (event.kind == rma::Event::Kind::kDone && after) after(posted_);
     }
     return events;
   }
-  void Wake() override { inner_->Wake(); }
-  bool Fence(rma::PeerId peer) override { return inner_->Fence(peer); }
 
  private:
-  std::unique_ptr<rma::Endpoint> inner_;
   std::vector<rma::Operation> posted_;
 };
 
