@@ -116,9 +116,7 @@ class RangesTest(unittest.TestCase):
         return process
 
     def end(self, process):
-        process.signal(signal.SIGTERM)
-        self.assertEqual(process.wait(), 0, process.output())
-        process.popen.stdout.close()
+        self.assertEqual(process.end(), 0, process.output())
 
     def start_pool(self, name):
         pool = [POOL, "--zk", self.zk, "--name", name]

@@ -129,6 +129,13 @@ class Process:
         if self.popen.poll() is None:
             self.popen.send_signal(number)
 
+    def end(self):
+        """Has it end, if it has not, and closes its output; the exit code."""
+        self.signal(signal.SIGTERM)
+        code = self.wait()
+        self.popen.stdout.close()
+        return code
+
     def rss_bytes(self):
         with open(f"/proc/{self.popen.pid}/status", encoding="ascii") as status:
             return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) * 1024

@@ -6,7 +6,6 @@ memory, and a client, which goes on with ordinary READs to the key's value.
 
 Usage: switch_roce_test.py SKEP_NETINDEX ROCE_TREE. Needs root."""
 
-import signal
 import struct
 import subprocess
 import sys
@@ -46,15 +45,9 @@ class RoceTest(unittest.TestCase):
                       for word in ("--interface", name)]
         switch = Process(namespace.command(NETINDEX, "switch", *interfaces, "--socket", path,
                                            "--service", SERVICE, *duties), self.folder.name)
-        self.addCleanup(self.end, switch)
+        self.addCleanup(switch.end)
         switch.wait_for_line(rb"ready: ")
         self.roles.append(f"{role}:{path}")
-
-    def end(self, process):
-        process.signal(signal.SIGTERM)
-        process.wait()
-        if not process.popen.stdout.closed:
-            process.popen.stdout.close()
 
     def start_ends(self):
         """Gives switches their tables, starts the servers' memory and a client."""

@@ -101,14 +101,8 @@ class Base(unittest.TestCase):
 
     def start(self, namespace, *command):
         process = Process(namespace.command(*command), self.folder.name)
-        self.addCleanup(self.end, process)
+        self.addCleanup(process.end)
         return process
-
-    def end(self, process):
-        process.signal(signal.SIGTERM)
-        process.wait()
-        if not process.popen.stdout.closed:
-            process.popen.stdout.close()
 
     def load(self, numbers):
         """Keys of one server, with values that tell them."""

@@ -72,14 +72,8 @@ class XdpTest(unittest.TestCase):
 
     def start(self, *command):
         process = Process(self.networks.server.command(*command), self.folder.name)
-        self.addCleanup(self.end, process)
+        self.addCleanup(process.end)
         return process
-
-    def end(self, process):
-        process.signal(signal.SIGTERM)
-        process.wait()
-        if not process.popen.stdout.closed:
-            process.popen.stdout.close()
 
     def start_helper(self, *options):
         helper = self.start(NETINDEX, "xdp", "--interface", INTERFACE, "--socket", self.path,
@@ -315,7 +309,7 @@ class NativeXdpTest(XdpTest):
         helper = Process(self.networks.client.command(
             NETINDEX, "xdp", "--interface", "client", "--mode", "native", "--socket", path),
                          self.folder.name)
-        self.addCleanup(self.end, helper)
+        self.addCleanup(helper.end)
         helper.wait_for_line(rb"ready: ")
         # A program that nobody has turned on passes everything on.
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asked:
