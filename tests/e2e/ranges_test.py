@@ -325,6 +325,7 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
             code, _, error = self.ctl("move", "", at[0])
         client = again.connect()
         self.addCleanup(client.close)
+        self.await_served(client, "a")
         self.assertEqual(client.call("MGET", "a", "b"), [None, b"new"])
 
     def test_a_front_whose_session_has_ended(self):
