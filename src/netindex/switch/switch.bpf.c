@@ -1,9 +1,7 @@
 // switch.bpf.c: the switch of switch_packet.h as a program in the driver's hook (XDP), and as one
 // in the system's receive path (TC), which are the same but for how a packet grows.
 //
-// What is not understood, and what the program does not forward itself, goes on to the system,
-// which routes it. A query whose server has an interface and a next hop in the tables is sent on at
-// once by XDP.
+// Packets go on to the system, which routes them.
 //
 // Banks. The program reads the bank that `current` names, once a packet. Whoever replaces the entry
 // by the other bank waits, in the same system call, until no program reads the old one any more
@@ -63,13 +61,6 @@ static int TakeTables(struct Tables* tables) {
 static uint8_t* Begin(const struct xdp_md* ctx) { return (uint8_t*)(long)ctx->data; }
 static uint8_t* End(const struct xdp_md* ctx) { return (uint8_t*)(long)ctx->data_end; }
 
-static int Forward(const struct xdp_md* ctx, const struct SwitchBank* bank,
-                   const struct SwitchPlan* plan) {
-  if (Begin(ctx) + SWITCH_PAYLOAD > End(ctx)) return XDP_PASS;
-  const uint32_t interface = SwitchForward(Begin(ctx), bank, plan);
-  return interface == 0 ? XDP_PASS : (int)bpf_redirect(interface, 0);
-}
-
 SEC("xdp")
 int skep_switch(struct xdp_md* ctx) {
   struct Tables tables;
@@ -82,7 +73,7 @@ int skep_switch(struct xdp_md* ctx) {
   if (plan.shrink != 0 && bpf_xdp_adjust_tail(ctx, -(int)SWITCH_TEMPORARY_BYTES) != 0) {
     return XDP_DROP;
   }
-  return Forward(ctx, tables.bank, &plan);
+  return XDP_PASS;
 }
 
 static uint8_t* BeginOf(const struct __sk_buff* ctx) { return (uint8_t*)(long)ctx->data; }

@@ -339,23 +339,6 @@ SWITCH_INLINE void SwitchSetDestination(uint8_t* frame, const struct SwitchConfi
   }
 }
 
-// Addresses the frame to its next hop. 0: the system has to do it, as the way is not known, or the
-// packet has had its time.
-SWITCH_INLINE uint32_t SwitchForward(uint8_t* frame, const struct SwitchBank* bank,
-                                     const struct SwitchPlan* plan) {
-  if (plan->server >= SWITCH_SERVERS_MAX || frame[SWITCH_IP_TTL] <= 1) return 0;
-  const struct SwitchServer* const server = &bank->servers[plan->server];
-  if (server->interface == 0) return 0;
-  for (uint32_t i = 0; i < 6; ++i) frame[i] = server->next_hop[i];
-  for (uint32_t i = 0; i < 6; ++i) frame[6 + i] = server->source[i];
-  const uint16_t from = SwitchLoad16(frame + SWITCH_IP_TTL);
-  frame[SWITCH_IP_TTL] -= 1;
-  const uint16_t check = SwitchLoad16(frame + SWITCH_IP_CHECK);
-  SwitchStore16(frame + SWITCH_IP_CHECK,
-                SwitchMended(check, from, SwitchLoad16(frame + SWITCH_IP_TTL)));
-  return server->interface;
-}
-
 SWITCH_INLINE void SwitchSetLengths(uint8_t* frame, uint32_t udp_bytes) {
   const uint16_t from = SwitchLoad16(frame + SWITCH_IP_BYTES);
   const uint16_t to = SWITCH_BE16((uint16_t)(20 + udp_bytes));

@@ -127,35 +127,6 @@ TEST_F(SwitchProgramTest, PassesAllWithoutTables) {
   EXPECT_EQ(program->Counters().foreign, 2u);
 }
 
-// Goal: a query whose server's next hop is known is sent there by the program, with one hop counted
-// and a right checksum; one that has had its hops, or whose server is not known here, is not.
-TEST_F(SwitchProgramTest, SendsQueriesOn) {
-  IndexTree tree;
-  TestSwitch host = RandomSwitch(rng_, SWITCH_FIRST | SWITCH_LAST, &tree);
-  for (SwitchServer& server : host.bank->servers) {
-    server.interface = 1;
-    std::memcpy(server.next_hop, "\x02next_", 6);
-    std::memcpy(server.source, "\x02self_", 6);
-  }
-  auto program = Load(*host.config);
-  ASSERT_TRUE(program && program->Install(*host.bank).ok());
-  for (std::string frame : {GetFrame("key"), ReadFrame(1)}) {
-    const RunResult sent = RunOnce(*program, SwitchMode::kNative, frame);
-    ASSERT_EQ(sent.verdict, static_cast<uint32_t>(XDP_REDIRECT));
-    EXPECT_EQ(sent.frame.substr(0, 12), "\x02next_\x02self_");
-    EXPECT_EQ(sent.frame[SWITCH_IP_TTL], frame[SWITCH_IP_TTL] - 1);
-    EXPECT_EQ(IpSum(sent.frame), 0xffff);
-    frame[SWITCH_IP_TTL] = 1;
-    EXPECT_EQ(RunOnce(*program, SwitchMode::kNative, frame).verdict,
-              static_cast<uint32_t>(XDP_PASS));
-  }
-  host.config->duties = SWITCH_LAST;
-  auto last = Load(*host.config);
-  ASSERT_TRUE(last && last->Install(*host.bank).ok());
-  EXPECT_EQ(RunOnce(*last, SwitchMode::kNative, GetFrame("key")).verdict,
-            static_cast<uint32_t>(XDP_PASS));
-}
-
 // Goal: a packet is handled by one bank as a whole, while banks are replaced.
 // Method: two trees with other addresses and the same keys. One thread asks, another installs them
 // by turns; an answer is that of one of them.

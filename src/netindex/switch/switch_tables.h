@@ -70,10 +70,8 @@ struct SwitchNode {
 };
 
 struct SwitchServer {
-  uint32_t address;                // IPv4, as in a packet; 0: there is no such server
-  uint32_t rkey;                   // as in a packet
-  uint32_t interface;              // by which a program sends to it; 0: the system does
-  uint8_t next_hop[6], source[6];  // Ethernet addresses, for that
+  uint32_t address;  // IPv4, as in a packet; 0: there is no such server
+  uint32_t rkey;     // as in a packet
 };
 
 struct SwitchBank {
