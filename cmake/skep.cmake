@@ -92,6 +92,21 @@ function(skep_library name)
   skep_reads_from(${name} skep_headers)
 endfunction()
 
+# skep_bpf_program(loader macro source header...): the source is compiled for BPF, and the loader,
+# a file of a library, finds the path of the object in the macro.
+function(skep_bpf_program loader macro source)
+  cmake_path(GET source STEM LAST_ONLY name)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${SKEP_BPF_CLANG} -target bpf -mcpu=v3 -O2 -g -ffreestanding -Wall -Wextra -Werror
+      -I${CMAKE_SOURCE_DIR}/src -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
+      -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
+    DEPENDS ${source} ${ARGN}
+    COMMENT "Compiling ${source} for BPF")
+  set_source_files_properties(${loader} PROPERTIES
+    OBJECT_DEPENDS ${object} COMPILE_DEFINITIONS "${macro}=\"${object}\"")
+endfunction()
+
 # skep_module(name file): libskep-<name>.so, which base/module.h loads, of skep_<name>. It shows what
 # cmake/<name>.map says. In the build tree it lies where it is installed, as the programs see it.
 function(skep_module name file)

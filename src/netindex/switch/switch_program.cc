@@ -2,27 +2,15 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <fmt/format.h>
 #include <linux/if_link.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
-// The program, as clang has compiled it for BPF.
-asm(R"(
-  .section .rodata
-  .balign 8
-  .global skep_switch_program
-  .global skep_switch_program_end
-skep_switch_program:
-  .incbin ")" SKEP_SWITCH_PROGRAM R"("
-skep_switch_program_end:
-  .previous
-)");
-extern "C" const char skep_switch_program[];
-extern "C" const char skep_switch_program_end[];
+SKEP_EMBED(skep_switch_program, SKEP_SWITCH_PROGRAM);
 
 namespace skep::netindex {
 namespace {
@@ -32,15 +20,6 @@ constexpr auto kTcIngress = static_cast<bpf_attach_type>(46);
 constexpr const char* kBankNames[] = {"bank_0", "bank_1"};
 
 Status LastError(const char* what) { return {Code::kIo, what, static_cast<uint64_t>(errno)}; }
-
-bool Configure(bpf_object* object, const SwitchConfig& config) {
-  bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, object) {
-    if (std::strstr(bpf_map__name(map), ".rodata") == nullptr) continue;
-    return bpf_map__set_initial_value(map, &config, sizeof(config)) == 0;
-  }
-  return false;
-}
 
 void Add(const SwitchCounters& from, SwitchCounters* to) {
   to->gets += from.gets;
@@ -54,32 +33,25 @@ void Add(const SwitchCounters& from, SwitchCounters* to) {
 
 }  // namespace
 
-void SwitchProgram::Closer::operator()(bpf_object* object) const { bpf_object__close(object); }
 void SwitchProgram::Unmapper::operator()(SwitchBank* bank) const { munmap(bank, sizeof(*bank)); }
 
 Result<SwitchProgram> SwitchProgram::Load(const SwitchConfig& config, std::string* problem) {
-  libbpf_set_print(nullptr);
-  SwitchProgram program(bpf_object__open_mem(
-      skep_switch_program, static_cast<size_t>(skep_switch_program_end - skep_switch_program),
-      nullptr));
-  bpf_object* const object = program.object_.get();
-  if (object == nullptr || !Configure(object, config) || bpf_object__load(object) != 0 ||
-      !program.MapBanks()) {
-    const int error = errno;
-    *problem = fmt::format("the system does not load the program: {}", std::strerror(error));
-    return Fail(Code::kIo, "the program cannot be loaded", static_cast<uint64_t>(error));
+  auto loaded = BpfProgram::Load({skep_switch_program, skep_switch_program_end},
+                                 std::as_bytes(std::span(&config, 1)), problem);
+  if (!loaded) return Fail(loaded.error());
+  SwitchProgram program(std::move(*loaded));
+  if (!program.MapBanks()) {
+    const Status error = LastError("the tables cannot be mapped");
+    *problem = error.ToString();
+    return Fail(error);
   }
   return program;
 }
 
-int SwitchProgram::MapNamed(const char* name) const {
-  return bpf_map__fd(bpf_object__find_map_by_name(object_.get(), name));
-}
-
 bool SwitchProgram::MapBanks() {
   for (const char* name : kBankNames) {
-    void* const memory =
-        mmap(nullptr, sizeof(SwitchBank), PROT_READ | PROT_WRITE, MAP_SHARED, MapNamed(name), 0);
+    void* const memory = mmap(nullptr, sizeof(SwitchBank), PROT_READ | PROT_WRITE, MAP_SHARED,
+                              program_.MapNamed(name), 0);
     if (memory == MAP_FAILED) return false;
     banks_.emplace_back(static_cast<SwitchBank*>(memory));
   }
@@ -90,8 +62,8 @@ Status SwitchProgram::Install(const SwitchBank& bank) {
   const uint32_t next = 1 - used_;
   std::memcpy(banks_[next].get(), &bank, sizeof(bank));
   const uint32_t zero = 0;
-  const int map = MapNamed(kBankNames[next]);
-  if (bpf_map_update_elem(MapNamed("current"), &zero, &map, BPF_ANY) != 0) {
+  const int map = program_.MapNamed(kBankNames[next]);
+  if (bpf_map_update_elem(program_.MapNamed("current"), &zero, &map, BPF_ANY) != 0) {
     return LastError("the bank cannot be replaced");
   }
   used_ = next;
@@ -102,14 +74,14 @@ SwitchCounters SwitchProgram::Counters() const {
   SwitchCounters sum{};
   std::vector<SwitchCounters> all(static_cast<size_t>(libbpf_num_possible_cpus()));
   const uint32_t zero = 0;
-  if (bpf_map_lookup_elem(MapNamed("counters"), &zero, all.data()) != 0) return sum;
+  if (bpf_map_lookup_elem(program_.MapNamed("counters"), &zero, all.data()) != 0) return sum;
   for (const SwitchCounters& one : all) Add(one, &sum);
   return sum;
 }
 
 int SwitchProgram::program_fd(SwitchMode mode) const {
   const char* const name = mode == SwitchMode::kTc ? "skep_switch_tc" : "skep_switch";
-  return bpf_program__fd(bpf_object__find_program_by_name(object_.get(), name));
+  return program_.ProgramNamed(name);
 }
 
 Result<FileDescriptor> SwitchProgram::Attach(unsigned interface, SwitchMode mode) const {

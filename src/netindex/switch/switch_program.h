@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "netindex/bpf/bpf_program.h"
 #include "netindex/switch/switch_packet.h"
 #include "skep/status.h"
-
-struct bpf_object;
 
 namespace skep::netindex {
 
@@ -51,18 +51,14 @@ class SwitchProgram {
   int program_fd(SwitchMode mode) const;
 
  private:
-  struct Closer {
-    void operator()(bpf_object* object) const;
-  };
   struct Unmapper {
     void operator()(SwitchBank* bank) const;
   };
-  explicit SwitchProgram(bpf_object* object) : object_(object) {}
+  explicit SwitchProgram(BpfProgram program) : program_(std::move(program)) {}
 
-  int MapNamed(const char* name) const;
   bool MapBanks();
 
-  std::unique_ptr<bpf_object, Closer> object_;
+  BpfProgram program_;
   std::vector<std::unique_ptr<SwitchBank, Unmapper>> banks_;
   uint32_t used_ = 0;
 };

@@ -2,14 +2,13 @@
 // to do so (CAP_BPF, CAP_NET_ADMIN).
 #pragma once
 
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/file_descriptor.h"
+#include "netindex/bpf/bpf_program.h"
 #include "netindex/xdp/xdp_config.h"
 #include "skep/status.h"
-
-struct bpf_object;
 
 namespace skep::xdp {
 
@@ -34,12 +33,9 @@ class XdpHook {
   Result<Link> Attach(unsigned interface, Mode mode) const;
 
  private:
-  struct Closer {
-    void operator()(bpf_object* object) const;
-  };
-  explicit XdpHook(bpf_object* object) : object_(object) {}
+  explicit XdpHook(netindex::BpfProgram program) : program_(std::move(program)) {}
 
-  std::unique_ptr<bpf_object, Closer> object_;
+  netindex::BpfProgram program_;
 };
 
 }  // namespace skep::xdp
