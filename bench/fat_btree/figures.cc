@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench/fat_btree/figure_parts.h"
+#include "bench/figure_list.h"
 
 namespace skep::bench {
 namespace {
@@ -78,11 +79,6 @@ const Figure kFigures[] = {
      {1, 2, 5, 10, 20},
      {1, 100, true}},
 };
-
-const Figure* Find(const std::string& name) {
-  const auto* const at = std::ranges::find(kFigures, name, &Figure::name);
-  return at == std::end(kFigures) ? nullptr : at;
-}
 
 bool IsOfCalls(const FatBTreeOptions& options) { return options.figure.starts_with("10"); }
 
@@ -187,13 +183,9 @@ Accesses::Accesses(const FatBTreeOptions& options, const FigureSetting& setting)
                                                  .seed = options.seed + 1}))) {}
 
 std::expected<FatBTreeReport, std::string> RunFatBTree(const FatBTreeOptions& options) {
-  const Figure* const figure = Find(options.figure);
-  if (figure == nullptr) {
-    std::string names;
-    for (const Figure& one : kFigures)
-      names += names.empty() ? one.name : fmt::format(", {}", one.name);
-    return std::unexpected("there are --figure " + names);
-  }
+  const auto found = FindFigure(kFigures, options.figure);
+  if (!found) return std::unexpected(found.error());
+  const Figure* const figure = *found;
   FatBTreeReport report;
   report.options = WithDefaults(options, *figure);
   if (std::string complaint = Complaint(report.options, *figure); !complaint.empty()) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bench/figure_list.h"
 #include "bench/hstore/figure_parts.h"
 
 namespace skep::bench {
@@ -41,11 +42,6 @@ const Figure kFigures[] = {
      {1},
      true},
 };
-
-const Figure* Find(const std::string& name) {
-  const auto* const at = std::ranges::find(kFigures, name, &Figure::name);
-  return at == std::end(kFigures) ? nullptr : at;
-}
 
 HStoreOptions WithoutZeros(HStoreOptions options, const Figure& figure) {
   const bool is_ycsb = options.figure == "10";
@@ -134,13 +130,9 @@ ClientsPlan PlanOf(const HStoreOptions& options, const Workload& workload, uint3
 }
 
 std::expected<HStoreReport, std::string> RunHStore(const HStoreOptions& options) {
-  const Figure* const figure = Find(options.figure);
-  if (figure == nullptr) {
-    std::string names;
-    for (const Figure& one : kFigures)
-      names += names.empty() ? one.name : fmt::format(", {}", one.name);
-    return std::unexpected("there are --figure " + names);
-  }
+  const auto found = FindFigure(kFigures, options.figure);
+  if (!found) return std::unexpected(found.error());
+  const Figure* const figure = *found;
   HStoreReport report;
   report.options = WithoutZeros(options, *figure);
   if (std::string complaint = Complaint(report.options, *figure); !complaint.empty()) {
