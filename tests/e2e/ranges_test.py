@@ -88,7 +88,7 @@ class FakeSwitch:
     @staticmethod
     def borders_of(bank):
         """The lower ends of the ranges but the first, of a SwitchBank with few ranges."""
-        pivots = struct.unpack_from("<8Q", bank, 1600)
+        pivots = struct.unpack_from("<8Q", bank, 576)
         return [struct.pack(">Q", pivot + 1).rstrip(b"\0")
                 for pivot in pivots[:struct.unpack_from("<Q", bank)[0] - 1]]
 
