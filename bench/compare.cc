@@ -55,6 +55,9 @@ const char* Complaint(const CompareOptions& options) {
       std::ranges::max(options.items) + options.ops > uint64_t{UINT32_MAX}) {
     return "--key-size must be at least 8 for so many items";
   }
+  if (options.keys != KeyKind::kBinary && options.mixed_sizes) {
+    return "--mixed-sizes are of binary keys";
+  }
   if (options.ops / 100 > items_min) return "--items are too few for so many --ops";
   return nullptr;
 }

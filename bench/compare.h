@@ -36,6 +36,7 @@
 
 #include "base/histogram.h"
 #include "bench/limits.h"
+#include "bench/record_format.h"
 #include "bench/ycsb_workload.h"
 
 namespace skep::bench {
@@ -55,7 +56,8 @@ struct CompareOptions {
   std::vector<uint32_t> snapshots = {0};  // held while the clock runs; taken before the turn
   uint64_t ops = 1'000'000;  // in each turn but load's; a delete turn has at most the items
   int repeats = 5;
-  size_t key_bytes = 16;
+  KeyKind keys = KeyKind::kBinary;
+  size_t key_bytes = 16;  // of binary keys
   size_t value_bytes = 16;
   bool mixed_sizes = false;  // instead of key and value bytes: 8, 16, 24 or 32, each equally often
   uint64_t seed = 1;

@@ -298,7 +298,8 @@ PhaseReport CompareSubject::Run(const Work& work, uint32_t batch) {
 }
 
 KeyFormat CompareSubject::format() const {
-  return options_.mixed_sizes ? KeyFormat::Mixed() : KeyFormat::Random(options_.key_bytes);
+  return options_.mixed_sizes ? KeyFormat::Mixed()
+                              : KeyFormat::Of(options_.keys, options_.key_bytes);
 }
 
 }  // namespace skep::bench

@@ -1,10 +1,14 @@
 #include "bench/record_format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -74,9 +78,97 @@ void RenderRandom(uint64_t number, char* to, size_t bytes) {
   }
 }
 
+// Returns a number below `limit`, a power of 10 with an even number of digits: a bijection of
+// `number` modulo the limit.
+uint64_t MixBelow(uint64_t limit, uint64_t number) {
+  const auto half = static_cast<uint64_t>(std::llround(std::sqrt(static_cast<double>(limit))));
+  // Numbers that end with 1, 3, 7 or 9 have no divisor in common with a power of 10.
+  constexpr uint64_t kFactors[] = {6180339887498949, 2718281828459047, 3141592653589793};
+  uint64_t mixed = number % limit;
+  for (const uint64_t factor : kFactors) {
+    mixed = static_cast<uint64_t>(static_cast<unsigned __int128>(mixed) * factor % limit);
+    mixed = mixed % half * half + mixed / half;
+  }
+  return mixed;
+}
+
+void RenderDecimal16(uint64_t number, char* to) {
+  fmt::format_to(to, "{:016}", MixBelow(10'000'000'000'000'000, number));
+}
+
+void RenderHex(uint64_t number, char* to) { fmt::format_to(to, "{:016x}", Mix(number)); }
+
+void RenderUser(uint64_t number, char* to) {
+  constexpr std::string_view kFields[] = {"email", "phone", "place", "state", "title"};
+  constexpr uint64_t kCount = std::size(kFields);
+  fmt::format_to(to, "user:{:010}:{}", MixBelow(10'000'000'000, number / kCount),
+                 kFields[number % kCount]);
+}
+
+// The first twelve digits and the last four are a bijection of the number.
+void RenderUuid(uint64_t number, char* to) {
+  const uint64_t word = Mix(number);
+  const uint64_t rest = Mix(word);
+  fmt::format_to(to, "{:08x}-{:04x}-4{:03x}-{:04x}-{:08x}{:04x}", word >> 32, word >> 16 & 0xffff,
+                 rest >> 52, 0x8000 | (rest >> 32 & 0x3fff), rest & 0xffffffff, word & 0xffff);
+}
+
+void RenderUrl(uint64_t number, char* to) {
+  const uint64_t word = Mix(number);
+  uint64_t shop = word % 500;  // some shops have many items
+  shop = shop * shop % 331;
+  const auto letter = [&](uint64_t part) { return static_cast<char>('a' + part % 26); };
+  fmt::format_to(to, "https://shop.example/{}{}{}/item/{:016x}", letter(shop / 26), letter(shop),
+                 letter(shop * 7), word);
+}
+
 }  // namespace
 
+std::string_view NameOf(KeyKind kind) {
+  constexpr std::string_view kNames[] = {"binary", "decimal", "hex", "user", "uuid", "url"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::optional<KeyKind> KeyKindNamed(std::string_view name) {
+  for (const KeyKind kind : kKeyKinds) {
+    if (NameOf(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+KeyFormat KeyFormat::Of(KeyKind kind, size_t bytes) {
+  switch (kind) {
+    case KeyKind::kBinary:
+      return Random(bytes);
+    case KeyKind::kDecimal:
+      return KeyFormat(16, Kind::kDecimal);
+    case KeyKind::kHex:
+      return KeyFormat(16, Kind::kHex);
+    case KeyKind::kUser:
+      return KeyFormat(21, Kind::kUser);
+    case KeyKind::kUuid:
+      return KeyFormat(36, Kind::kUuid);
+    case KeyKind::kUrl:
+      return KeyFormat(46, Kind::kUrl);
+  }
+  return Random(bytes);
+}
+
 void KeyFormat::Render(uint64_t number, char* to) const {
+  switch (kind_) {
+    case Kind::kDecimal:
+      return RenderDecimal16(number, to);
+    case Kind::kHex:
+      return RenderHex(number, to);
+    case Kind::kUser:
+      return RenderUser(number, to);
+    case Kind::kUuid:
+      return RenderUuid(number, to);
+    case Kind::kUrl:
+      return RenderUrl(number, to);
+    default:
+      break;
+  }
   SKEP_DCHECK(bytes_ >= (kind_ == Kind::kText ? kBytesMin : kShortBytesMin));
   if (bytes_ < kBytesMin) return RenderShort(number, to, bytes_);
   if (kind_ == Kind::kRandom || kind_ == Kind::kMixed) return RenderRandom(number, to, bytes_);

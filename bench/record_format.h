@@ -20,10 +20,20 @@
 // numbers have the same key (below 8 bytes as above). KeyFormat::Mixed makes the same keys, but of
 // 8, 16, 24 or 32 bytes: two bits of the first word say which, so a key's size can be told from its
 // bytes.
+//
+// KeyFormat::Of makes the keys that people have, of one size for each kind; no two numbers have the
+// same key.
+//
+//   decimal  16  digits of a number below 10^16
+//   hex      16  digits of a random word
+//   user     21  user:0123456789:field, of which five in a row have the same number
+//   uuid     36  of version 4
+//   url      46  https://shop.example/abc/item/0123456789abcdef
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,6 +47,12 @@ inline bool IsMixedSize(size_t bytes) {
   return bytes != 0 && bytes % kMixedStepBytes == 0 && bytes <= kMixedBytesMax;
 }
 
+enum class KeyKind : uint8_t { kBinary, kDecimal, kHex, kUser, kUuid, kUrl };
+inline constexpr KeyKind kKeyKinds[] = {KeyKind::kBinary, KeyKind::kDecimal, KeyKind::kHex,
+                                        KeyKind::kUser,   KeyKind::kUuid,    KeyKind::kUrl};
+std::string_view NameOf(KeyKind kind);
+std::optional<KeyKind> KeyKindNamed(std::string_view name);
+
 class KeyFormat {
  public:
   static constexpr size_t kBytesMin = 8;
@@ -48,6 +64,8 @@ class KeyFormat {
   static KeyFormat Text(size_t bytes) { return KeyFormat(bytes, Kind::kText); }
   static KeyFormat Random(size_t bytes) { return KeyFormat(bytes, Kind::kRandom); }
 
+  // `bytes` counts for kBinary only, which are those of Random.
+  static KeyFormat Of(KeyKind kind, size_t bytes);
   static KeyFormat Mixed() { return KeyFormat(kMixedBytesMax, Kind::kMixed); }
 
   // Returns the size of a key, or of the largest key in a mixture.
@@ -64,7 +82,7 @@ class KeyFormat {
   }
 
  private:
-  enum class Kind : uint8_t { kYcsb, kText, kRandom, kMixed };
+  enum class Kind : uint8_t { kYcsb, kText, kRandom, kMixed, kDecimal, kHex, kUser, kUuid, kUrl };
 
   KeyFormat(size_t bytes, Kind kind) : bytes_(bytes), kind_(kind) {}
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -85,6 +86,33 @@ TEST(KeyFormat, RandomIsRandomFromTheFirstByteOn) {
     EXPECT_GT(heads.size(), 990u) << bytes;
     EXPECT_GT(tails.size(), 990u) << bytes;
   }
+}
+
+// Goal: the keys that people have are of the size and shape that record_format.h says, and all
+// different.
+TEST(KeyFormat, KindsAreOfOneShape) {
+  const std::map<KeyKind, std::string> shapes = {
+      {KeyKind::kDecimal, "[0-9]{16}"},
+      {KeyKind::kHex, "[0-9a-f]{16}"},
+      {KeyKind::kUser, "user:[0-9]{10}:[a-z]{5}"},
+      {KeyKind::kUuid, "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"},
+      {KeyKind::kUrl, "https://shop[.]example/[a-z]{3}/item/[0-9a-f]{16}"}};
+  ASSERT_EQ(shapes.size() + 1, std::size(kKeyKinds));
+  for (const auto& [kind, shape] : shapes) {
+    const KeyFormat format = KeyFormat::Of(kind, 8);
+    const std::regex expected(shape);
+    std::set<std::string> keys;
+    for (uint64_t number = 0; number < 20'000; ++number) {
+      std::string key(format.bytes(), '\0');
+      format.Render(number, key.data());
+      ASSERT_EQ(format.KeyAt(key.data()), key);
+      if (number < 100) ASSERT_TRUE(std::regex_match(key, expected)) << key;
+      ASSERT_TRUE(keys.insert(key).second) << key;
+    }
+    EXPECT_EQ(KeyKindNamed(NameOf(kind)), kind);
+  }
+  EXPECT_EQ(KeyFormat::Of(KeyKind::kBinary, 24).bytes(), 24u);
+  EXPECT_EQ(KeyKindNamed("text"), std::nullopt);
 }
 
 // Goal: a mixture has each size equally often, its keys are those of Random cut short, and no key

@@ -43,6 +43,9 @@ std::string NameAndDistribution(const CompareWorkload& what) {
   return fmt::format("{} {}", what.workload.name, NameOf(what.distribution));
 }
 
+size_t KeyBytes(const CompareOptions& options) {
+  return KeyFormat::Of(options.keys, options.key_bytes).bytes();
+}
 Json SizeOf(const CompareOptions& options, size_t bytes) {
   return options.mixed_sizes ? Json("mixed") : Json(bytes);
 }
@@ -290,12 +293,13 @@ std::string JsonOf(const YcsbReport& report) {
 std::string TableOf(const CompareReport& report) {
   const CompareOptions& options = report.options;
   std::string table = fmt::format(
-      "indexes side by side on {}\n  {} items of {} + {} bytes, batches of {}, {} threads{}, "
-      "{} operations, medians of {}{}\n",
-      Machine(), fmt::join(options.items, ", "), SizeName(options, options.key_bytes),
-      SizeName(options, options.value_bytes), fmt::join(options.batches, ", "),
-      fmt::join(options.threads, ", "), report.pinned ? "" : " (not pinned)", options.ops,
-      options.repeats, options.apart ? ", one subject at a time in memory" : "");
+      "indexes side by side on {}\n  {} items of {} + {} bytes, {} keys, batches of {}, "
+      "{} threads{}, {} operations, medians of {}{}\n",
+      Machine(), fmt::join(options.items, ", "), SizeName(options, KeyBytes(options)),
+      SizeName(options, options.value_bytes), NameOf(options.keys),
+      fmt::join(options.batches, ", "), fmt::join(options.threads, ", "),
+      report.pinned ? "" : " (not pinned)", options.ops, options.repeats,
+      options.apart ? ", one subject at a time in memory" : "");
   if (report.limits) {
     table += Row("random read", report.limits->random_read_mops, "M lines/s");
     table += Row("random-start read, 3200 B", report.limits->random_start_3200b_mops, "M reads/s");
@@ -336,7 +340,8 @@ std::string JsonOf(const CompareReport& report) {
                {"batch", options.batches},
                {"threads", options.threads},
                {"snapshots", options.snapshots},
-               {"key-size", SizeOf(options, options.key_bytes)},
+               {"keys", NameOf(options.keys)},
+               {"key-size", SizeOf(options, KeyBytes(options))},
                {"value-size", SizeOf(options, options.value_bytes)},
                {"seed", options.seed},
                {"apart", options.apart},

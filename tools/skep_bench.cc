@@ -185,7 +185,13 @@ void AddCompareOptions(CLI::App& app, CompareOptions& options) {
   app.add_option("--snapshots", options.snapshots, "held during a turn; several: in turn")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--key-size", options.key_bytes, "bytes, at least 4")->capture_default_str();
+  app.add_option_function<std::string>(
+         "--keys", [&](const std::string& name) { options.keys = *KeyKindNamed(name); },
+         "binary (random bytes), decimal, hex, user (user:0123456789:field), uuid, url")
+      ->check(CLI::IsMember({"binary", "decimal", "hex", "user", "uuid", "url"}))
+      ->default_str("binary");
+  app.add_option("--key-size", options.key_bytes, "bytes of a binary key, at least 4")
+      ->capture_default_str();
   app.add_option("--value-size", options.value_bytes, "bytes")->capture_default_str();
   app.add_option("--seed", options.seed, "equal seeds choose equal operations")
       ->capture_default_str();
