@@ -1,11 +1,19 @@
 // head_layout.h: a node layout made for a CPU: a search reads few cache lines, and compares many
 // keys at once.
 //
-// Beside its items, a node has the head of each key: 16 bits that rise with the keys. The bytes of
-// a key behind the prefix that all keys of the node share are taken as a number of 64 bits, less
-// the number of the first key, shifted so that the last key's still fits (heads::Form). So
+// Beside its items, a node has the head of each key: 16 bits that rise with the keys. They are made
+// of the key's word, the 8 bytes behind a prefix that all keys of the node share. Text has few bits
+// in a byte that ever differ, four of digits, so of a word only the bits count in which the words
+// of the node's keys differ (Form::mask): these, side by side, are a number; the head is that
+// number less the first key's, shifted so that the last key's just fits (heads::Scale). So
 //
 //   head(a) < head(b)  =>  a < b          if heads are equal nothing follows: the keys decide.
+//
+// That is also true of a key b that is not in the node, whatever its bits. If the word of b has a
+// bit outside the mask that is not the node's, let t be the highest one. Keys a that differ from b
+// above t do so in bits of the mask, which order them. Of the others, b is above all if it has a 1
+// at t, and below all if it has a 0; so the bits of the mask from t on are taken to be ones, or
+// zeros.
 //
 // A cache line holds 32 heads, which some twenty instructions compare. The search line holds
 // samples: the upper byte of every 32nd head, or if there are many items of every 64th and so on.
@@ -13,8 +21,8 @@
 //
 //   the search line  ->  one segment of heads  ->  the item
 //
-// and the front and a log item, if a tag says that the log may have the key. Scans and writes read
-// the front and the log heads as well.
+// and the front and a log item, if a tag says that the log may have the key; the tags of a long log
+// are in two lines. Scans and writes read the front and the log heads as well.
 //
 // A leaf; each line of the picture is one cache line.
 //   offset size
@@ -23,13 +31,13 @@
 //      0    32   header up to sorted_count (node.h); shortcut_end: where the fences are
 //
 //     32    16   word, version                                                 the search line
-//     48    16   Form
-//     64     8   samples: upper bytes of the first heads of segments 1 .. 8; 0xff if there is none
-//     72    24   tags of the log items: the lower bytes of their heads
+//     48    24   Form
+//     72     8   samples: upper bytes of the first heads of segments 1 .. 8; 0xff if there is none
+//     80    16   tags of the first log items: 8 bits of a hash of their heads
 //
 //     96    48   heads of the log items, in the order they came                the log heads
 //    144     8   deadline, as PaperLayout's
-//    152     8   unused
+//    152     8   tags of log items from 16 on
 //
 //    160    2N   heads of the sorted items; N is their number rounded up to whole segments, and
 //                the heads behind the last item are 0xffff
@@ -43,7 +51,7 @@
 //
 // An inner node.
 //    -32    64   32 unused bytes; header up to sorted_count
-//     32    64   word, version, Form (no item forms), and 32 samples
+//     32    64   word, version, Form (no item forms), and 24 samples
 //     96    2N   heads of the separators
 //           8n   Links: child i + 1 has the keys from separator i up; header.left those below all
 //           2n   offsets of the separators, then these: u16 form | key; then the fences
@@ -68,7 +76,8 @@
 //   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
 //       separator of an inner node is not its lower fence.
 //   H4  Heads, samples, log heads and tags are those of their keys; heads and samples behind the
-//       last one are 0xffff and 0xff.
+//       last one are 0xffff and 0xff. The mask has the bits in which the words of the sorted keys
+//       differ, and all bits if there are fewer than two.
 //   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
 //   H6  Version deltas do not fall, and `newest` is not below the last one.
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.

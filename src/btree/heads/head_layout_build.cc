@@ -60,6 +60,11 @@ uint32_t PutMixed(NodeHeader* node, uint32_t offsets, std::span<const LeafItem> 
   return at;
 }
 
+// A prefix that the fences do not guarantee makes searches look at the first key. So only keys that
+// have more bytes in common than these beyond the guaranteed ones have one: their words would
+// differ in few bytes.
+constexpr uint32_t kAlikeInWord = 3;
+
 }  // namespace
 
 Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_view last,
@@ -67,22 +72,29 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
   // The words of outside keys must lie within the bytes that the node has of them.
   const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
   Form form = {.base = 0,
+               .mask = ~uint64_t{0},
                .key_form = heads::kMixed,
                .value_form = 0,
                .count = static_cast<uint16_t>(count),
-               .shift = 48,
+               .shift = 0,
                .is_surmised = 0,
                .prefix = 0};
   const uint32_t guaranteed = std::min(heads::GuaranteedPrefix(fences), prefix_max);
   form.prefix = static_cast<uint8_t>(guaranteed);
   if (count < 2) return form;
   const uint32_t common = std::min(heads::CommonPrefix(first, last), prefix_max);
-  form.prefix = static_cast<uint8_t>(std::max(guaranteed, common));
-  form.is_surmised = form.prefix != guaranteed;
+  if (common > guaranteed + kAlikeInWord) {
+    form.prefix = static_cast<uint8_t>(common);
+    form.is_surmised = 1;
+  }
   form.base = heads::WordAt(first, form.prefix);
-  const auto width = std::bit_width(heads::WordAt(last, form.prefix) - form.base);
-  form.shift = static_cast<uint8_t>(std::max(static_cast<int>(width) - 16, 0)) & 0x7f;
   return form;
+}
+
+void heads::SetMask(Form* form, uint64_t mask, std::string_view last) {
+  form->mask = mask;
+  const auto [most, first] = ExtractBits(WordAt(last, form->prefix), form->base, mask);
+  form->shift = static_cast<uint8_t>(std::countl_zero((most - first) | 1)) & 0x3f;
 }
 
 void heads::PutForm(NodeHeader* node, const Form& form) {
@@ -91,7 +103,7 @@ void heads::PutForm(NodeHeader* node, const Form& form) {
 }
 
 void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {
-  std::memset(leaf->bytes() + kTagsAt, 0, kLogItemsMax);
+  std::memset(leaf->bytes() + kTagsAt, 0, kTagsInSearchLine);
   std::memset(leaf->bytes() + kLogHeadsAt, 0, kLeafHeadsAt - kLogHeadsAt);
   Store(leaf, kDeadlineAt, deadline_ms);
 }
@@ -182,9 +194,9 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   const auto count = static_cast<uint32_t>(items.size());
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(count);
-  Form form = count == 0 ? heads::MakeForm(codec, {}, {}, 0, fences)
-                         : heads::MakeForm(codec, heads::OwnBytes(items.front().key),
-                                           heads::OwnBytes(items.back().key), count, fences);
+  Form form = heads::PutHeads(
+      codec, count, fences, [&](uint32_t i) { return heads::OwnBytes(items[i].key); },
+      heads::NumbersAt(buffer, heads::kLeafHeadsAt));
   const bool uniform = HaveOneForm(items);
   if (uniform) {
     form.key_form = heads::FormOfKey(items[0].key);
@@ -192,10 +204,6 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   }
   heads::PutForm(buffer, form);
   heads::PutEmptyLog(buffer, EarliestDeadline(items));
-  uint16_t* const all = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
-  for (uint32_t i = 0; i < count; ++i) {
-    all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(items[i].key), form.prefix));
-  }
   heads::FinishHeads(buffer);
   uint32_t at = heads::AfterHeads(true, count);
   at = uniform ? PutUniform(buffer, at, items) : PutMixed(buffer, at, items);
@@ -207,15 +215,13 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, const ItemSpan& items, const 
   SKEP_DCHECK(items.count > 0 && items.stride() > 0);
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(items.count);
-  Form form = heads::MakeForm(codec, items[0].key, items[items.count - 1].key, items.count, fences);
+  Form form = heads::PutHeads(
+      codec, items.count, fences, [&](uint32_t i) { return std::string_view(items[i].key); },
+      heads::NumbersAt(buffer, heads::kLeafHeadsAt));
   form.key_form = static_cast<uint16_t>(items.key_bytes);
   form.value_form = static_cast<uint16_t>(items.value_bytes);
   heads::PutForm(buffer, form);
   heads::PutEmptyLog(buffer, kNoDeadline);
-  uint16_t* const all = heads::NumbersAt(buffer, heads::kLeafHeadsAt);
-  for (uint32_t i = 0; i < items.count; ++i) {
-    all[i] = heads::Scale(form, heads::WordAt(items[i].key, form.prefix));
-  }
   heads::FinishHeads(buffer);
   const uint32_t at = heads::AfterHeads(true, items.count);
   const auto bytes = static_cast<uint32_t>(items.count * items.stride());
@@ -231,21 +237,17 @@ uint32_t HeadLayout::BuildInner(const Codec& codec, uint8_t level, Link leftmost
   buffer->left.store(leftmost.bits, std::memory_order_relaxed);
   buffer->level = level;
   buffer->sorted_count = static_cast<uint16_t>(count);
-  const Form form = count == 0
-                        ? heads::MakeForm(codec, {}, {}, 0, fences)
-                        : heads::MakeForm(codec, heads::OwnBytes(items.front().separator),
-                                          heads::OwnBytes(items.back().separator), count, fences);
+  const Form form = heads::PutHeads(
+      codec, count, fences, [&](uint32_t i) { return heads::OwnBytes(items[i].separator); },
+      heads::NumbersAt(buffer, heads::kInnerHeadsAt));
   heads::PutForm(buffer, form);
-  uint16_t* const all = heads::NumbersAt(buffer, heads::kInnerHeadsAt);
   const uint32_t links = heads::AfterHeads(false, count);
   const uint32_t offsets = links + 8 * count;
   uint32_t at = offsets + 2 * count;
   for (uint32_t i = 0; i < count; ++i) {
-    const StoredKey& separator = items[i].separator;
-    all[i] = heads::Scale(form, heads::WordAt(heads::OwnBytes(separator), form.prefix));
     field::Store(buffer, links + 8 * i, items[i].child);
     field::Store(buffer, offsets + 2 * i, static_cast<uint16_t>(at));
-    at = field::PutKey(buffer, at, separator);
+    at = field::PutKey(buffer, at, items[i].separator);
   }
   heads::FinishHeads(buffer);
   return PutFences(buffer, at, fences);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "btree/heads/extract_bits.h"
 #include "btree/heads/lanes.h"
 #include "btree/node.h"
 #include "btree/node_field.h"
@@ -30,17 +31,20 @@ inline constexpr uint16_t kMixed = 0xffff;  // the items do not share one form
 
 inline constexpr uint32_t kSearchLineAt = offsetof(NodeHeader, word);
 inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
-inline constexpr uint32_t kSamplesAt = 64;
+inline constexpr uint32_t kSamplesAt = 72;
 inline constexpr uint32_t kLeafSamplesMax = 8;
-inline constexpr uint32_t kTagsAt = 72;  // leaf
-inline constexpr uint32_t kInnerSamplesMax = 32;
+inline constexpr uint32_t kTagsAt = 80;  // leaf: of the log's first items
+inline constexpr uint32_t kTagsInSearchLine = 16;
+inline constexpr uint32_t kInnerSamplesMax = 24;
 inline constexpr uint32_t kInnerHeadsAt = 96;
-inline constexpr uint32_t kLogHeadsAt = 96;   // leaf
-inline constexpr uint32_t kDeadlineAt = 144;  // leaf
+inline constexpr uint32_t kLogHeadsAt = 96;    // leaf
+inline constexpr uint32_t kDeadlineAt = 144;   // leaf
+inline constexpr uint32_t kLaterTagsAt = 152;  // leaf: of the log's other items
 inline constexpr uint32_t kLeafHeadsAt = 160;
-static_assert(kSearchLineAt + 64 == kTagsAt + kLogItemsMax);
+static_assert(kSearchLineAt + 64 == kTagsAt + kTagsInSearchLine);
 static_assert(kSearchLineAt + 64 == kSamplesAt + kInnerSamplesMax);
 static_assert(kLogHeadsAt + 2 * kLogItemsMax == kDeadlineAt);
+static_assert(kLaterTagsAt + kLogItemsMax - kTagsInSearchLine == kLeafHeadsAt);
 
 // The bytes before a leaf; before an inner node they are unused. They make kSearchLineAt begin a
 // cache line.
@@ -57,18 +61,20 @@ inline Front* FrontOf(const NodeHeader* leaf) {
   return reinterpret_cast<Front*>(const_cast<std::byte*>(leaf->bytes()) - kFrontBytes);
 }
 
-// Says how heads are made of keys, and what all items of a leaf have in common: 16 bytes at
+// Says how heads are made of keys, and what all items of a leaf have in common: 24 bytes at
 // kFormAt.
 struct Form {
-  uint64_t base;        // the first key's bytes from `prefix` on, the first one highest
+  uint64_t base;        // the first key's word: its bytes from `prefix` on, the first one highest
+  uint64_t mask;        // the bits in which the words of the node's keys differ
   uint16_t key_form;    // length and flags of every key (node_field.h), or kMixed
   uint16_t value_form;  // the same of every value, if key_form is not kMixed
   uint16_t count;       // the header's sorted_count, here in the search line
-  uint8_t shift : 7;
+  uint8_t shift : 7;    // to the left; then the upper 16 bits of 64 are a head
   uint8_t is_surmised : 1;  // not all keys that belong to the node begin with the prefix
   uint8_t prefix;           // all keys of the sorted block have these bytes in common
 };
-static_assert(sizeof(Form) == 16);
+static_assert(sizeof(Form) == 24);
+static_assert(kFormAt + sizeof(Form) == kSamplesAt);
 
 inline const Form& FormOf(const NodeHeader* node) {
   return *reinterpret_cast<const Form*>(node->bytes() + kFormAt);
@@ -124,9 +130,22 @@ inline uint64_t WordAt(std::string_view key, size_t at) {
   return word;
 }
 
+// The head of a key with this word. The words of the node's keys differ in the bits of the mask
+// only, so these bits alone, one beside the other, order them. A word that differs from them all in
+// another bit is above or below each that has the bits above that one in common with it: it gets
+// ones, or zeros, from there on.
 inline uint16_t Scale(const Form& form, uint64_t word) {
-  if (word <= form.base) return 0;
-  return static_cast<uint16_t>(std::min<uint64_t>((word - form.base) >> form.shift, 0xffff));
+  const uint64_t foreign = (word ^ form.base) & ~form.mask;
+  if (foreign != 0) [[unlikely]] {
+    const uint64_t from_there_on = ~uint64_t{0} >> std::countl_zero(foreign);
+    const bool is_above = word & foreign & ~(from_there_on >> 1);
+    word = is_above ? word | from_there_on : word & ~from_there_on;
+  }
+  const auto [number, first] = ExtractBits(word, form.base, form.mask);
+  if (number <= first) return 0;
+  const uint64_t above_first = number - first;
+  if (above_first > ~uint64_t{0} >> form.shift) return 0xffff;
+  return static_cast<uint16_t>(above_first << form.shift >> 48);
 }
 
 // The log's heads change under readers, so they are read and written as whole words.
@@ -146,12 +165,18 @@ inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
   word.store(others | uint64_t{head} << at, std::memory_order_relaxed);
 }
 
-// The tag of a head. It tells most log items apart that a search does not want, without a look at
-// them. Tags are read and written as whole words, too.
-inline uint8_t TagOf(uint16_t head) { return static_cast<uint8_t>(head); }
+// The tag of a head: 8 bits of its product with a large odd number, because the heads of text do not
+// have all values and are often multiples of a power of two. A tag tells most log items apart that
+// a search does not want, without a look at them. Tags are read and written as whole words, too:
+// word 0 and 1 are in the search line, word 2 is beside the log's heads.
+inline uint8_t TagOf(uint16_t head) { return static_cast<uint8_t>(head * 0x9e3779b1u >> 24); }
+inline constexpr uint32_t TagsWordAt(uint32_t index) {
+  return 8 * index < kTagsInSearchLine ? kTagsAt + 8 * index
+                                       : kLaterTagsAt + 8 * index - kTagsInSearchLine;
+}
 inline std::atomic_ref<uint64_t> TagsWord(const NodeHeader* node, uint32_t index) {
-  auto* const at = const_cast<std::byte*>(node->bytes()) + kTagsAt;
-  return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
+  auto* const at = const_cast<std::byte*>(node->bytes()) + TagsWordAt(index);
+  return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(at));
 }
 // Called by the holder of the lock.
 inline void SetTag(NodeHeader* node, uint32_t index, uint8_t tag) {
@@ -164,10 +189,12 @@ inline uint8_t Tag(const NodeHeader* node, uint32_t index) {
   const uint64_t word = TagsWord(node, index / 8).load(std::memory_order_relaxed);
   return static_cast<uint8_t>(word >> (8 * (index % 8)));
 }
-// A bit for each of the first `count` log items with this tag.
+// A bit for each of the first `count` log items with this tag. Cost: the search line alone, up to
+// kTagsInSearchLine items.
 inline uint32_t LogItemsTagged(const NodeHeader* node, uint32_t count, uint8_t tag) {
   const auto word = [&](uint32_t i) { return TagsWord(node, i).load(std::memory_order_relaxed); };
-  return EqualBytes24(word(0), word(1), word(2), tag) & ((uint32_t{1} << count) - 1);
+  const uint64_t later = count > kTagsInSearchLine ? word(2) : 0;
+  return EqualBytes24(word(0), word(1), later, tag) & ((uint32_t{1} << count) - 1);
 }
 
 // Copies all log heads; those not published yet may have any content.

@@ -122,7 +122,6 @@ class HeadLayout::Checker {
   // Checks that a search that uses the form stays inside the keys.
   const char* Forms() {
     const heads::Form& form = heads::FormOf(node_);
-    if (form.shift > 48) return "H4: shift";
     const auto fences = FencesOf(codec_, node_);
     // The word behind the prefix lies within the bytes that the node has of outside keys.
     if (form.prefix + 8u > codec_.geometry.long_key_head_bytes()) return "H5: a prefix too long";
@@ -165,6 +164,12 @@ class HeadLayout::Checker {
     for (uint32_t i = 0; i < heads::HeadSlots(count); ++i) {
       if (all[i] != (i < count ? HeadOf(Key(i)) : 0xffff)) return "H4: a head";
     }
+    const heads::Form& form = heads::FormOf(node_);
+    uint64_t differing = count < 2 ? form.mask : 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      differing |= count < 2 ? 0 : heads::WordAt(heads::OwnBytes(Key(i)), form.prefix) ^ form.base;
+    }
+    if (differing != form.mask) return "H4: the mask";
     const uint32_t samples_max =
         node_->is_leaf() ? heads::kLeafSamplesMax : heads::kInnerSamplesMax;
     const uint32_t shift = heads::SampleShift(count, samples_max);

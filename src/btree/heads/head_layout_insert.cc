@@ -54,14 +54,20 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
     const auto offset = field::Load<uint16_t>(buffer, offsets + 2 * i);
     return heads::OwnBytes(field::KeyAt(buffer, offset));
   };
-  const heads::Form form =
+  const heads::Form& before = heads::FormOf(old);
+  heads::Form form =
       heads::MakeForm(codec, own_bytes(0), own_bytes(count), count + 1, FencesOf(codec, old));
+  const uint64_t mask =
+      form.prefix == before.prefix
+          ? before.mask | (heads::WordAt(own_bytes(child), form.prefix) ^ before.base)
+          : heads::MaskOf(form, count + 1, own_bytes);
+  heads::SetMask(&form, mask, own_bytes(count));
   heads::PutForm(buffer, form);
   uint16_t* const to = heads::NumbersAt(buffer, heads::kInnerHeadsAt);
   const auto head_of = [&](uint32_t i) {
     return heads::Scale(form, heads::WordAt(own_bytes(i), form.prefix));
   };
-  if (heads::MakesEqualHeads(form, heads::FormOf(old))) {
+  if (heads::MakesEqualHeads(form, before)) {
     const uint16_t* const from = heads::HeadsOf(old, false);
     std::copy(from, from + child, to);
     to[child] = head_of(child);

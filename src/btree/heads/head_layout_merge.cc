@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "btree/heads/head_layout_build.h"
 #include "btree/heads/head_layout_search.h"
@@ -46,6 +47,7 @@ class HeadLayout::Merger {
   bool AddLogItem(const heads::LogItem& item, uint16_t head);
   void AddPiece(const StoredKey& key, const char* item, uint16_t head, bool erases);
   void WriteItems(std::byte* to) const;
+  uint64_t MaskFor(const heads::Form& form, const NodeHeader* buffer) const;
   void WriteHeads(const heads::Form& form, NodeHeader* buffer) const;
   // Calls run(begin, end) for each run of sorted items that stay, and item(piece) for each new
   // item, in order.
@@ -175,6 +177,27 @@ void HeadLayout::Merger::WriteHeads(const heads::Form& form, NodeHeader* buffer)
   }
 }
 
+// The mask of the merged items, which `buffer` has. The mask of the old ones is still right of them
+// if none has gone.
+uint64_t HeadLayout::Merger::MaskFor(const heads::Form& form, const NodeHeader* buffer) const {
+  const heads::Form& before = heads::FormOf(node_);
+  const std::span<const Piece> pieces(pieces_.data(), piece_count_);
+  const bool loses = std::ranges::any_of(pieces, &Piece::erases);
+  const uint32_t key_bytes = sorted_.key_bytes();
+  if (before.count < 2 || form.prefix != before.prefix || loses) {
+    const std::byte* const items = buffer->bytes() + heads::AfterHeads(true, count_);
+    return heads::MaskOf(form, count_, [&](uint32_t i) {
+      return std::string_view(reinterpret_cast<const char*>(items + size_t{i} * sorted_.stride()),
+                              key_bytes);
+    });
+  }
+  uint64_t mask = before.mask;
+  for (const Piece& piece : pieces) {
+    mask |= heads::WordAt({piece.item, key_bytes}, form.prefix) ^ before.base;
+  }
+  return mask;
+}
+
 uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(count_);
@@ -187,9 +210,10 @@ uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
   buffer->log_begin = static_cast<uint16_t>(fences + fence_bytes);
 
   const uint32_t key_bytes = sorted_.key_bytes();
-  heads::Form form = heads::MakeForm(codec_, field::BytesAt(buffer, items, key_bytes),
-                                     field::BytesAt(buffer, fences - sorted_.stride(), key_bytes),
-                                     count_, FencesOf(codec_, node_));
+  const std::string_view last = field::BytesAt(buffer, fences - sorted_.stride(), key_bytes);
+  heads::Form form = heads::MakeForm(codec_, field::BytesAt(buffer, items, key_bytes), last, count_,
+                                     FencesOf(codec_, node_));
+  heads::SetMask(&form, MaskFor(form, buffer), last);
   form.key_form = heads::FormOf(node_).key_form;
   form.value_form = heads::FormOf(node_).value_form;
   heads::PutForm(buffer, form);

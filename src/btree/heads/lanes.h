@@ -39,8 +39,8 @@ inline uint32_t Below32(const uint16_t* numbers, uint16_t bound) {
       : SKEP_WIDE_CLOBBERS);
   return below;
 }
-// Returns a bit for each of 32 bytes that is below `bound`.
-inline uint32_t BytesBelow32(const std::byte* bytes, uint8_t bound) {
+// Returns a bit for each of 24 bytes that is below `bound`. Reads 8 bytes more.
+inline uint32_t BytesBelow24(const std::byte* bytes, uint8_t bound) {
   uint32_t below;
   asm("vpbroadcastb %1, %%ymm16\n\t"
       "vpcmpnleub %2, %%ymm16, %%k1\n\t"
@@ -48,7 +48,7 @@ inline uint32_t BytesBelow32(const std::byte* bytes, uint8_t bound) {
       : "=r"(below)
       : "r"(uint32_t{bound}), "m"(*reinterpret_cast<const std::byte(*)[32]>(bytes))
       : SKEP_WIDE_CLOBBERS);
-  return below;
+  return below & 0xffffff;
 }
 #undef SKEP_WIDE_CLOBBERS
 
@@ -121,7 +121,8 @@ inline void RanksAmong24(const uint16_t* numbers, uint32_t count, uint16_t* rank
 #endif
 }
 
-// How many of the first 8, or of all 32 bytes are below `bound`.
+// How many of the first 8, or of 24 bytes are below `bound`. Behind the 24 bytes there must be 8
+// more, which may be any.
 inline uint32_t CountBytesBelow8(const std::byte* bytes, uint8_t bound) {
 #if defined(__SSE4_1__)
   const __m128i lanes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
@@ -135,20 +136,21 @@ inline uint32_t CountBytesBelow8(const std::byte* bytes, uint8_t bound) {
   return below;
 #endif
 }
-inline uint32_t CountBytesBelow32(const std::byte* bytes, uint8_t bound) {
+inline uint32_t CountBytesBelow24(const std::byte* bytes, uint8_t bound) {
 #if defined(__SSE4_1__)
   const auto* const at = reinterpret_cast<const __m128i*>(bytes);
-  if (kUsesAvx512) return static_cast<uint32_t>(std::popcount(wide::BytesBelow32(bytes, bound)));
+  if (kUsesAvx512) return static_cast<uint32_t>(std::popcount(wide::BytesBelow24(bytes, bound)));
   const __m128i bounds = _mm_set1_epi8(static_cast<char>(bound));
-  const auto not_below = [&](int i) {
-    const __m128i lanes = _mm_loadu_si128(at + i);
+  const auto not_below = [&](__m128i lanes) {
     const __m128i mask = _mm_cmpeq_epi8(_mm_max_epu8(lanes, bounds), lanes);
     return static_cast<uint32_t>(_mm_movemask_epi8(mask));
   };
-  return 32 - static_cast<uint32_t>(std::popcount(not_below(0) | not_below(1) << 16));
+  const uint32_t first = not_below(_mm_loadu_si128(at));
+  const uint32_t last = not_below(_mm_loadl_epi64(at + 1)) & 0xff;
+  return 24 - static_cast<uint32_t>(std::popcount(first | last << 16));
 #else
   uint32_t below = 0;
-  for (int i = 0; i < 32; ++i) below += static_cast<uint8_t>(bytes[i]) < bound;
+  for (int i = 0; i < 24; ++i) below += static_cast<uint8_t>(bytes[i]) < bound;
   return below;
 #endif
 }

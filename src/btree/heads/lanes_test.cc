@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/random.h"
+#include "btree/heads/extract_bits.h"
 
 namespace skep::btree {
 namespace {
@@ -72,7 +73,7 @@ TEST(Lanes, BytesAsPlainLoops) {
     const uint8_t bound = edge();
     const auto is_below = [&](uint8_t byte) { return byte < bound; };
     ASSERT_EQ(CountBytesBelow8(at, bound), std::count_if(bytes, bytes + 8, is_below));
-    ASSERT_EQ(CountBytesBelow32(at, bound), std::count_if(bytes, bytes + 32, is_below));
+    ASSERT_EQ(CountBytesBelow24(at, bound), std::count_if(bytes, bytes + 24, is_below));
     std::array<uint64_t, 3> words;
     std::memcpy(words.data(), bytes, sizeof(words));
     uint32_t equal = 0;
@@ -118,6 +119,31 @@ TEST(Lanes, RanksAreAmongTheFirstNumbers) {
                                        [&](uint16_t number) { return number < numbers[i]; });
       ASSERT_EQ(ranks[i], below) << i << " of " << count;
     }
+  }
+}
+
+// Goal: with an instruction and without, the bits of a mask are put side by side in their order.
+// Method: random masks, with runs of all lengths, against bits taken one by one.
+TEST(Lanes, ExtractsBits) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 20000; ++round) {
+    const uint64_t word = random.Next();
+    uint64_t mask = random.Next();
+    if (random.Chance(1, 2)) mask &= random.Next();
+    if (random.Chance(1, 2)) mask |= ~uint64_t{0} >> random.Below(64);
+    if (random.Chance(1, 2)) mask &= ~uint64_t{0} << random.Below(64);
+    if (random.Chance(1, 100)) mask = random.Chance(1, 2) ? 0 : ~uint64_t{0};
+    uint64_t expected = 0;
+    int at = 0;
+    for (int bit = 0; bit < 64; ++bit) {
+      if ((mask >> bit & 1) != 0) expected |= (word >> bit & 1) << at++;
+    }
+    const auto [zero, extracted] = ExtractBits(0, word, mask);
+    ASSERT_EQ(zero, 0u);
+    ASSERT_EQ(extracted, expected) << std::hex << word << ", " << mask;
+    ASSERT_EQ(ExtractBitsByRuns(word, mask), expected) << std::hex << word << ", " << mask;
   }
 }
 

@@ -111,10 +111,13 @@ bool LeafSpot::AddLogPieces() {
 
 bool LeafSpot::AgreesWith(const std::byte* log_image) const {
   const uint32_t count = head_.log_items();
-  const size_t tags = kFrontBytes + heads::kTagsAt;
-  const size_t places = offsetof(heads::Front, places);
-  return std::memcmp(log_image + tags, head_.image_ + tags, count) == 0 &&
-         std::memcmp(log_image + places, head_.image_ + places, count) == 0;
+  const uint32_t first = std::min(count, heads::kTagsInSearchLine);
+  const auto agrees = [&](size_t at, uint32_t bytes) {
+    return std::memcmp(log_image + at, head_.image_ + at, bytes) == 0;
+  };
+  return agrees(kFrontBytes + heads::kTagsAt, first) &&
+         agrees(kFrontBytes + heads::kLaterTagsAt, count - first) &&
+         agrees(offsetof(heads::Front, places), count);
 }
 
 Finding LeafSpot::Look(const std::vector<const std::byte*>& bytes, std::string_view* value,

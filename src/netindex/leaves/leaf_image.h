@@ -46,7 +46,8 @@ struct Piece {
 
 inline constexpr uint32_t kFrontBytes = btree::heads::kFrontBytes;
 // What a reader looks at before all else: the fields that tell a node, and its form.
-inline constexpr Piece kSightPiece{.begin = kFrontBytes + 32, .end = kFrontBytes + 64};
+inline constexpr Piece kSightPiece{.begin = kFrontBytes + btree::heads::kSearchLineAt,
+                                   .end = kFrontBytes + btree::heads::kSamplesAt};
 // The words of the log that a writer changes before it publishes an item.
 inline constexpr Piece kLogPiece{.begin = 0, .end = kFrontBytes + btree::heads::kLeafHeadsAt};
 
