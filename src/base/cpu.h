@@ -31,13 +31,6 @@ inline const bool kUsesAvx512 = [] {
 }();
 inline const bool kUsesAvx512Vbmi = kUsesAvx512 && __builtin_cpu_supports("avx512vbmi");
 #endif
-// Whether the processor has the instruction that extracts bits (BMI2), and is quick at it. AMD's
-// first two Zen take it apart into hundreds of steps.
-inline const bool kUsesPext = [] {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") &&
-         !__builtin_cpu_is("znver2");
-}();
 #endif
 
 // Leaves the core to its other hardware thread for a moment: for loops that wait for a change in

@@ -159,6 +159,9 @@ concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHe
   { L::LowerDeadline(codec, locked, deadline_ms) } -> std::same_as<bool>;
   // Fetches the lines of a node, inner or leaf, that a search reads first.
   L::PrefetchHead(codec, node);
+  // Fetches the lines of a leaf that a search of it reads, as far as they are known without a look
+  // at it, for a reader that has nothing else to do meanwhile.
+  L::PrefetchSearch(codec, node);
   // Fetches what else a search of a leaf's log reads; the leaf's header has come.
   L::PrefetchLog(node, word);
   // Fetches the lines of a leaf that a search reads first; with `gets_only`, no more than a kGet

@@ -41,7 +41,11 @@ LeafPlace Reader<Layout>::DescendFrom(Link link, Version at, Choose choose) cons
   // reads.
   for (int level = -1;; --level) {
     NodeHeader* const newest = core_.Head(link);
-    Layout::PrefetchHead(core_.codec, newest);
+    if (level == 0) {
+      Layout::PrefetchSearch(core_.codec, newest);
+    } else {
+      Layout::PrefetchHead(core_.codec, newest);
+    }
     NodeWord word{newest->word.load(std::memory_order_seq_cst)};
     NodeHeader* const node = Visible(newest, at);
     SKEP_DCHECK(node != nullptr);

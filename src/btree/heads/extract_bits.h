@@ -4,9 +4,17 @@
 #include <bit>
 #include <cstdint>
 
-#include "base/cpu.h"
-
 namespace skep::btree {
+
+#if defined(__x86_64__)
+// Whether the processor has the instruction that extracts bits (BMI2), and is quick at it. AMD's
+// first two Zen take it apart into hundreds of steps.
+inline const bool kUsesPext = [] {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") &&
+         !__builtin_cpu_is("znver2");
+}();
+#endif
 
 // ExtractBits without an instruction for it. Cost: a turn for each run of ones in the mask; the
 // masks of text have one run a byte.

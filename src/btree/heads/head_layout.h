@@ -390,7 +390,10 @@ class HeadLayout {
   static void SetLogVersion(NodeHeader* node, uint32_t used, uint64_t delta);
 
   // PrefetchHead fetches the search line; PrefetchLeaf also the lines that scans and writes need.
+  // PrefetchSearch fetches the heads of a usual leaf at once with the search line, which would say
+  // which of them are wanted.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchSearch(const Codec& codec, const NodeHeader* leaf);
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only);
   // Nothing more to fetch in this layout.
   static void PrefetchLog(const NodeHeader*, NodeWord) {}

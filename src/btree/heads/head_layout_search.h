@@ -322,6 +322,13 @@ inline void HeadLayout::PrefetchHead(const Codec&, const NodeHeader* node) {
   FetchLine(node->bytes() + heads::kSearchLineAt);
 }
 
+inline void HeadLayout::PrefetchSearch(const Codec& codec, const NodeHeader* leaf) {
+  PrefetchHead(codec, leaf);
+  constexpr uint32_t kUsualSegments = 5;
+  const std::byte* const heads = leaf->bytes() + heads::kLeafHeadsAt;
+  FetchLines(heads, heads + kUsualSegments * 2 * heads::kSegmentHeads);
+}
+
 inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only) {
   PrefetchHead(codec, leaf);
   if (gets_only) return;

@@ -240,6 +240,9 @@ class PaperLayout {
   // The first lines that a search reads, and the lines of the log, which is searched whatever the
   // sorted block has: all of them come together.
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
+  static void PrefetchSearch(const Codec& codec, const NodeHeader* leaf) {
+    PrefetchHead(codec, leaf);
+  }
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool) {
     PrefetchHead(codec, leaf);
   }
