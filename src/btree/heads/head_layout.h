@@ -5,7 +5,7 @@
 // of the key's word, the 8 bytes behind a prefix that all keys of the node share. Text has few bits
 // in a byte that ever differ, four of digits, so of a word only the bits count in which the words
 // of the node's keys differ (Form::mask): these, side by side, are a number; the head is that
-// number less the first key's, shifted so that the last key's just fits (heads::Scale). So
+// number less the first key's, shifted so that the last key's just fits (heads::HeadOf). So
 //
 //   head(a) < head(b)  =>  a < b          if heads are equal nothing follows: the keys decide.
 //
@@ -14,6 +14,9 @@
 // above t do so in bits of the mask, which order them. Of the others, b is above all if it has a 1
 // at t, and below all if it has a 0; so the bits of the mask from t on are taken to be ones, or
 // zeros.
+//
+// If the words of all keys are hexadecimal text, letters are first moved next to digits
+// (squeeze_letters.h), which saves two bits a byte.
 //
 // A cache line holds 32 heads, which some twenty instructions compare. The search line holds
 // samples: the upper byte of every 32nd head, or if there are many items of every 64th and so on.

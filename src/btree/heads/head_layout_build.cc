@@ -77,6 +77,7 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
                .value_form = 0,
                .count = static_cast<uint16_t>(count),
                .shift = 0,
+               .squeezes = 0,
                .is_surmised = 0,
                .prefix = 0};
   const uint32_t guaranteed = std::min(heads::GuaranteedPrefix(fences), prefix_max);
@@ -93,7 +94,7 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
 
 void heads::SetMask(Form* form, uint64_t mask, std::string_view last) {
   form->mask = mask;
-  const auto [most, first] = ExtractBits(WordAt(last, form->prefix), form->base, mask);
+  const auto [most, first] = ExtractBits(WordOf(*form, last), form->base, mask);
   form->shift = static_cast<uint8_t>(std::countl_zero((most - first) | 1)) & 0x3f;
 }
 

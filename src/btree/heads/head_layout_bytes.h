@@ -12,6 +12,7 @@
 
 #include "btree/heads/extract_bits.h"
 #include "btree/heads/lanes.h"
+#include "btree/heads/squeeze_letters.h"
 #include "btree/node.h"
 #include "btree/node_field.h"
 #include "btree/node_items.h"
@@ -64,12 +65,13 @@ inline Front* FrontOf(const NodeHeader* leaf) {
 // Says how heads are made of keys, and what all items of a leaf have in common: 24 bytes at
 // kFormAt.
 struct Form {
-  uint64_t base;        // the first key's word: its bytes from `prefix` on, the first one highest
-  uint64_t mask;        // the bits in which the words of the node's keys differ
-  uint16_t key_form;    // length and flags of every key (node_field.h), or kMixed
-  uint16_t value_form;  // the same of every value, if key_form is not kMixed
-  uint16_t count;       // the header's sorted_count, here in the search line
-  uint8_t shift : 7;    // to the left; then the upper 16 bits of 64 are a head
+  uint64_t base;         // the first key's word: its bytes from `prefix` on, the first one highest
+  uint64_t mask;         // the bits in which the words of the node's keys differ
+  uint16_t key_form;     // length and flags of every key (node_field.h), or kMixed
+  uint16_t value_form;   // the same of every value, if key_form is not kMixed
+  uint16_t count;        // the header's sorted_count, here in the search line
+  uint8_t shift : 6;     // to the left; then the upper 16 bits of 64 are a head
+  uint8_t squeezes : 1;  // the words have their letters next to their digits: SqueezeLetters
   uint8_t is_surmised : 1;  // not all keys that belong to the node begin with the prefix
   uint8_t prefix;           // all keys of the sorted block have these bytes in common
 };
@@ -130,11 +132,17 @@ inline uint64_t WordAt(std::string_view key, size_t at) {
   return word;
 }
 
-// The head of a key with this word. The words of the node's keys differ in the bits of the mask
-// only, so these bits alone, one beside the other, order them. A word that differs from them all in
+// The word of a key. All keys of a node have theirs from here.
+inline uint64_t WordOf(const Form& form, std::string_view key) {
+  const uint64_t word = WordAt(key, form.prefix);
+  return form.squeezes ? SqueezeLetters(word) : word;
+}
+
+// The head of a key. The words of the node's keys differ in the bits of the mask only, so these bits alone, one beside the other, order them. A word that differs from them all in
 // another bit is above or below each that has the bits above that one in common with it: it gets
 // ones, or zeros, from there on.
-inline uint16_t Scale(const Form& form, uint64_t word) {
+inline uint16_t HeadOf(const Form& form, std::string_view key) {
+  uint64_t word = WordOf(form, key);
   const uint64_t foreign = (word ^ form.base) & ~form.mask;
   if (foreign != 0) [[unlikely]] {
     const uint64_t from_there_on = ~uint64_t{0} >> std::countl_zero(foreign);

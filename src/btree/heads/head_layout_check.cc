@@ -167,7 +167,7 @@ class HeadLayout::Checker {
     const heads::Form& form = heads::FormOf(node_);
     uint64_t differing = count < 2 ? form.mask : 0;
     for (uint32_t i = 0; i < count; ++i) {
-      differing |= count < 2 ? 0 : heads::WordAt(heads::OwnBytes(Key(i)), form.prefix) ^ form.base;
+      differing |= count < 2 ? 0 : heads::WordOf(form, heads::OwnBytes(Key(i))) ^ form.base;
     }
     if (differing != form.mask) return "H4: the mask";
     const uint32_t samples_max =

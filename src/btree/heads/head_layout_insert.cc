@@ -55,18 +55,12 @@ uint32_t HeadLayout::InsertChild(const Codec& codec, const NodeHeader* old, uint
     return heads::OwnBytes(field::KeyAt(buffer, offset));
   };
   const heads::Form& before = heads::FormOf(old);
-  heads::Form form =
-      heads::MakeForm(codec, own_bytes(0), own_bytes(count), count + 1, FencesOf(codec, old));
-  const uint64_t mask =
-      form.prefix == before.prefix
-          ? before.mask | (heads::WordAt(own_bytes(child), form.prefix) ^ before.base)
-          : heads::MaskOf(form, count + 1, own_bytes);
-  heads::SetMask(&form, mask, own_bytes(count));
+  const heads::Form form =
+      heads::FormOfGrown(codec, before, count + 1, FencesOf(codec, old), own_bytes, 1,
+                         [&](uint32_t) { return own_bytes(child); });
   heads::PutForm(buffer, form);
   uint16_t* const to = heads::NumbersAt(buffer, heads::kInnerHeadsAt);
-  const auto head_of = [&](uint32_t i) {
-    return heads::Scale(form, heads::WordAt(own_bytes(i), form.prefix));
-  };
+  const auto head_of = [&](uint32_t i) { return heads::HeadOf(form, own_bytes(i)); };
   if (heads::MakesEqualHeads(form, before)) {
     const uint16_t* const from = heads::HeadsOf(old, false);
     std::copy(from, from + child, to);

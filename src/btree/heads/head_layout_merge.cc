@@ -47,7 +47,7 @@ class HeadLayout::Merger {
   bool AddLogItem(const heads::LogItem& item, uint16_t head);
   void AddPiece(const StoredKey& key, const char* item, uint16_t head, bool erases);
   void WriteItems(std::byte* to) const;
-  uint64_t MaskFor(const heads::Form& form, const NodeHeader* buffer) const;
+  heads::Form MergedForm(const NodeHeader* buffer) const;
   void WriteHeads(const heads::Form& form, NodeHeader* buffer) const;
   // Calls run(begin, end) for each run of sorted items that stay, and item(piece) for each new
   // item, in order.
@@ -173,29 +173,25 @@ void HeadLayout::Merger::WriteHeads(const heads::Form& form, NodeHeader* buffer)
   }
   const Sorted merged(buffer);
   for (uint32_t i = 0; i < count_; ++i) {
-    *to++ = heads::Scale(form, heads::WordAt(merged.key(i).bytes, form.prefix));
+    *to++ = heads::HeadOf(form, merged.key(i).bytes);
   }
 }
 
-// The mask of the merged items, which `buffer` has. The mask of the old ones is still right of them
-// if none has gone.
-uint64_t HeadLayout::Merger::MaskFor(const heads::Form& form, const NodeHeader* buffer) const {
-  const heads::Form& before = heads::FormOf(node_);
+// The form of the merged items, which `buffer` has, but for the item form.
+heads::Form HeadLayout::Merger::MergedForm(const NodeHeader* buffer) const {
   const std::span<const Piece> pieces(pieces_.data(), piece_count_);
-  const bool loses = std::ranges::any_of(pieces, &Piece::erases);
-  const uint32_t key_bytes = sorted_.key_bytes();
-  if (before.count < 2 || form.prefix != before.prefix || loses) {
-    const std::byte* const items = buffer->bytes() + heads::AfterHeads(true, count_);
-    return heads::MaskOf(form, count_, [&](uint32_t i) {
-      return std::string_view(reinterpret_cast<const char*>(items + size_t{i} * sorted_.stride()),
-                              key_bytes);
-    });
+  const Fences fences = FencesOf(codec_, node_);
+  const auto* const items =
+      reinterpret_cast<const char*>(buffer->bytes()) + heads::AfterHeads(true, count_);
+  const auto key = [&](uint32_t i) {
+    return std::string_view(items + size_t{i} * sorted_.stride(), sorted_.key_bytes());
+  };
+  if (std::ranges::any_of(pieces, &Piece::erases)) {
+    return heads::FormOfKeys(codec_, count_, fences, key);
   }
-  uint64_t mask = before.mask;
-  for (const Piece& piece : pieces) {
-    mask |= heads::WordAt({piece.item, key_bytes}, form.prefix) ^ before.base;
-  }
-  return mask;
+  return heads::FormOfGrown(
+      codec_, heads::FormOf(node_), count_, fences, key, piece_count_,
+      [&](uint32_t i) { return std::string_view(pieces[i].item, sorted_.key_bytes()); });
 }
 
 uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
@@ -209,11 +205,7 @@ uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
   buffer->shortcut_end = static_cast<uint16_t>(fences);
   buffer->log_begin = static_cast<uint16_t>(fences + fence_bytes);
 
-  const uint32_t key_bytes = sorted_.key_bytes();
-  const std::string_view last = field::BytesAt(buffer, fences - sorted_.stride(), key_bytes);
-  heads::Form form = heads::MakeForm(codec_, field::BytesAt(buffer, items, key_bytes), last, count_,
-                                     FencesOf(codec_, node_));
-  heads::SetMask(&form, MaskFor(form, buffer), last);
+  heads::Form form = MergedForm(buffer);
   form.key_form = heads::FormOf(node_).key_form;
   form.value_form = heads::FormOf(node_).value_form;
   heads::PutForm(buffer, form);

@@ -20,7 +20,7 @@ uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first)
     const int order = own_bytes.substr(0, form.prefix).compare(first().substr(0, form.prefix));
     if (order != 0) return order < 0 ? 0 : 0xffff;
   }
-  return Scale(form, WordAt(own_bytes, form.prefix));
+  return HeadOf(form, own_bytes);
 }
 
 // The offset in heads of the segment at which a search for `head` begins: that of the last sample
@@ -189,7 +189,7 @@ inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   const heads::Form& form = heads::FormOf(node_);
   // Only the search line has come, so a form whose heads depend on the first key is left alone.
   if (form.is_surmised) return {};
-  const uint16_t head = heads::Scale(form, heads::WordAt(key, form.prefix));
+  const uint16_t head = heads::HeadOf(form, key);
   FetchLine(heads::HeadsOf(node_, true) + heads::LeafSegment(node_, head));
   const uint32_t in_line = std::min(visible_, heads::kTagsInSearchLine);
   const uint32_t tagged = heads::LogItemsTagged(node_, in_line, heads::TagOf(head));

@@ -135,11 +135,12 @@ TEST(HeadLayout, TextKeysHaveHeadsOfTheirOwn) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   SeededRandom random(seed);
-  const TextKey kinds[] = {HexadecimalKey, DecimalKey, CounterKey, UuidKey,
-                           FieldKey,       EmailKey,   UrlKey};
-  for (size_t kind = 0; kind < std::size(kinds); ++kind) {
+  const std::pair<TextKey, size_t> kinds[] = {
+      {HexadecimalKey, 95}, {DecimalKey, 95}, {CounterKey, 85}, {UuidKey, 95},
+      {FieldKey, 85},       {EmailKey, 85},   {UrlKey, 85}};
+  for (const auto& [text, least] : kinds) {
     std::set<std::string> made;
-    while (made.size() < 100'000) made.insert(kinds[kind](random.Next()));
+    while (made.size() < 100'000) made.insert(text(random.Next()));
     const std::vector<std::string> keys(made.begin(), made.end());
     size_t heads = 0;
     constexpr size_t kItems = 150;
@@ -156,7 +157,7 @@ TEST(HeadLayout, TextKeysHaveHeadsOfTheirOwn) {
       const std::vector<uint16_t> all = HeadsOf(node.node());
       heads += std::set(all.begin(), all.end()).size();
     }
-    EXPECT_GE(heads, kItems * kLeaves * 85 / 100) << kinds[kind](0x123456789abcdef0);
+    EXPECT_GE(heads, kItems * kLeaves * least / 100) << text(0x123456789abcdef0);
   }
 }
 
@@ -239,7 +240,8 @@ TEST(HeadLayout, AnyKeyFindsItsPlace) {
       cursor.SeekAtLeast(all[i]);
       const auto expected = keys.lower_bound(all[i]);
       ASSERT_EQ(cursor.valid(), expected != keys.end()) << i << ", round " << round;
-      if (cursor.valid()) ASSERT_EQ(cursor.key().bytes, *expected) << i << ", round " << round;
+      if (expected == keys.end()) continue;
+      ASSERT_EQ(cursor.key().bytes, *expected) << i << ", round " << round;
     }
   }
 }

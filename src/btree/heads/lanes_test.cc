@@ -6,9 +6,11 @@
 #include <array>
 #include <cstring>
 #include <random>
+#include <string>
 
 #include "base/random.h"
 #include "btree/heads/extract_bits.h"
+#include "btree/heads/squeeze_letters.h"
 
 namespace skep::btree {
 namespace {
@@ -144,6 +146,26 @@ TEST(Lanes, ExtractsBits) {
     ASSERT_EQ(zero, 0u);
     ASSERT_EQ(extracted, expected) << std::hex << word << ", " << mask;
     ASSERT_EQ(ExtractBitsByRuns(word, mask), expected) << std::hex << word << ", " << mask;
+  }
+}
+
+// Goal: squeezing keeps the order of all bytes, and tells the sixteen digits apart in four bits.
+// Method: every byte at every place.
+TEST(Lanes, SqueezedLettersAreNextToDigits) {
+  const std::string digits = "0123456789abcdef";
+  for (int at = 0; at < 64; at += 8) {
+    const auto squeezed = [&](uint64_t byte) { return SqueezeLetters(byte << at) >> at; };
+    for (uint64_t byte = 0; byte < 256; ++byte) {
+      if (byte > 0) {
+        ASSERT_LE(squeezed(byte - 1), squeezed(byte)) << byte;
+      }
+      ASSERT_LE(squeezed(byte), 0xffu);
+      const bool is_text = byte < '0' || digits.find(static_cast<char>(byte)) != std::string::npos;
+      ASSERT_EQ(IsHexadecimal(byte << at), is_text) << byte;
+    }
+    for (size_t digit = 0; digit < digits.size(); ++digit) {
+      ASSERT_EQ(squeezed(static_cast<uint8_t>(digits[digit])), 0x30 + digit);
+    }
   }
 }
 

@@ -74,7 +74,7 @@ LeafSpot::LeafSpot(const LeafHead& head, std::string_view key) : head_(head), ke
     verdict_ = Finding::kAsk;
     return;
   }
-  const uint16_t own = heads::Scale(form, heads::WordAt(key, form.prefix));
+  const uint16_t own = heads::HeadOf(form, key);
   tagged_ = heads::LogItemsTagged(head.node(), head.log_items(), heads::TagOf(own));
   const uint16_t* const all = heads::HeadsOf(head.node(), true);
   sorted_ = std::min(heads::LowerBound(all, form.count, 0, own), uint32_t{form.count});
