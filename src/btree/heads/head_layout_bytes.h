@@ -138,9 +138,10 @@ inline uint64_t WordOf(const Form& form, std::string_view key) {
   return form.squeezes ? SqueezeLetters(word) : word;
 }
 
-// The head of a key. The words of the node's keys differ in the bits of the mask only, so these bits alone, one beside the other, order them. A word that differs from them all in
-// another bit is above or below each that has the bits above that one in common with it: it gets
-// ones, or zeros, from there on.
+// The head of a key. The words of the node's keys differ in the bits of the mask only, so these
+// bits alone, one beside the other, order them. A word that differs from them all in another bit is
+// above or below each that has the bits above that one in common with it: it gets ones, or zeros,
+// from there on.
 inline uint16_t HeadOf(const Form& form, std::string_view key) {
   uint64_t word = WordOf(form, key);
   const uint64_t foreign = (word ^ form.base) & ~form.mask;
@@ -173,10 +174,10 @@ inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
   word.store(others | uint64_t{head} << at, std::memory_order_relaxed);
 }
 
-// The tag of a head: 8 bits of its product with a large odd number, because the heads of text do not
-// have all values and are often multiples of a power of two. A tag tells most log items apart that
-// a search does not want, without a look at them. Tags are read and written as whole words, too:
-// word 0 and 1 are in the search line, word 2 is beside the log's heads.
+// The tag of a head: 8 bits of its product with a large odd number, because the heads of text do
+// not have all values and are often multiples of a power of two. A tag tells most log items apart
+// that a search does not want, without a look at them. Tags are read and written as whole words,
+// too: word 0 and 1 are in the search line, word 2 is beside the log's heads.
 inline uint8_t TagOf(uint16_t head) { return static_cast<uint8_t>(head * 0x9e3779b1u >> 24); }
 inline constexpr uint32_t TagsWordAt(uint32_t index) {
   return 8 * index < kTagsInSearchLine ? kTagsAt + 8 * index

@@ -1,6 +1,5 @@
 // Tests the heads of keys (order, samples), searches at every count of items, sizes, and runs.
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 #include <set>
 
 #include "btree/heads/head_layout_search.h"
+#include "btree/testing/head_test_items.h"
 #include "btree/testing/layout_test_node.h"
 #include "skep/items.h"
 
@@ -18,37 +18,18 @@ namespace {
 using testing::Each;
 using TestNode = LayoutTestNode<HeadLayout>;
 
-// Keeps keys and values alive as long as a node is built of them.
-class Items {
- public:
-  explicit Items(TestStore& store) : store_(store) {}
-  void Add(std::string_view key, std::string_view value = {}) {
-    items_.push_back({store_.Key(key), store_.Value({.bytes = std::string(value)})});
-  }
-  operator std::span<const LeafItem>() const { return items_; }
-
- private:
-  TestStore& store_;
-  std::vector<LeafItem> items_;
-};
-
 // Makes keys of numbers, in their order; four bytes, so that all items of a node have one size.
 std::string NumberKey(uint32_t number) {
   number = __builtin_bswap32(number);
   return {reinterpret_cast<const char*>(&number), 4};
 }
 
-std::vector<uint16_t> HeadsOf(const NodeHeader* node) {
-  const uint16_t* const all = heads::HeadsOf(node, node->is_leaf());
-  return {all, all + node->sorted_count};
-}
-
 // Goal: nodes have the sizes that the picture in head_layout.h gives.
 // Method: bytes counted by hand from it. 150 heads take five segments.
 TEST(HeadLayout, HasTheSizesOfItsPicture) {
   TestStore store({});
-  Items uniform(store);
-  Items mixed(store);
+  TestItems uniform(store);
+  TestItems mixed(store);
   std::vector<InnerItem> separators;
   for (uint32_t i = 0; i < 150; ++i) {
     uniform.Add(NumberKey(i) + "123456789abc", "0123456789abcdef");
@@ -91,7 +72,7 @@ TEST(HeadLayout, RandomKeysHaveHeadsOfTheirOwn) {
         key[common] = static_cast<char>(0x40 + (key[common] & ((1 << free_bits) - 1)));
         keys.insert(key);
       }
-      Items items(store);
+      TestItems items(store);
       for (const std::string& key : keys) items.Add(key, "v");
       TestNode node(store.codec());
       node.BuildLeaf(items);
@@ -99,106 +80,6 @@ TEST(HeadLayout, RandomKeysHaveHeadsOfTheirOwn) {
       EXPECT_GE(std::set(all.begin(), all.end()).size(), 95) << common << ", " << free_bits;
       EXPECT_GE(all.back(), 0x8000);
     }
-  }
-}
-
-// Keys of text, of which a number makes one each.
-using TextKey = std::string (*)(uint64_t);
-std::string HexadecimalKey(uint64_t number) { return fmt::format("{:016x}", number); }
-std::string DecimalKey(uint64_t number) { return fmt::format("{:020}", number); }
-std::string CounterKey(uint64_t number) { return fmt::format("user:{}", number >> 44); }
-std::string UuidKey(uint64_t number) {
-  const uint64_t rest = number * 0x9e3779b97f4a7c15;
-  return fmt::format("{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}", number >> 32, number >> 16 & 0xffff,
-                     number & 0xfff, rest >> 52, rest & 0xffffffffffff);
-}
-std::string FieldKey(uint64_t number) {
-  constexpr const char* kFields[] = {"age", "city", "email", "name", "phone"};
-  return fmt::format("user:{}:{}", number >> 44, kFields[number % std::size(kFields)]);
-}
-std::string EmailKey(uint64_t number) {
-  std::string name;
-  for (uint64_t left = number; name.size() < 9; left /= 26) {
-    name += static_cast<char>('a' + left % 26);
-  }
-  return name + "@example.com";
-}
-std::string UrlKey(uint64_t number) {
-  return fmt::format("https://example.com/{}/{:x}", number % 7, number >> 30);
-}
-
-// Goal: most keys of text have heads of their own, too, so that a search seldom compares keys.
-// Method: leaves of 150 keys in a row, out of 100,000; digits and letters have two to five bits in
-// a byte that differ. Where a key has a common beginning with some of its neighbours for longer
-// than a word (fields, digits that follow a carry) it shares a head with these.
-TEST(HeadLayout, TextKeysHaveHeadsOfTheirOwn) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  SeededRandom random(seed);
-  const std::pair<TextKey, size_t> kinds[] = {
-      {HexadecimalKey, 95}, {DecimalKey, 95}, {CounterKey, 85}, {UuidKey, 95},
-      {FieldKey, 85},       {EmailKey, 85},   {UrlKey, 85}};
-  for (const auto& [text, least] : kinds) {
-    std::set<std::string> made;
-    while (made.size() < 100'000) made.insert(text(random.Next()));
-    const std::vector<std::string> keys(made.begin(), made.end());
-    size_t heads = 0;
-    constexpr size_t kItems = 150;
-    constexpr size_t kLeaves = 100;
-    for (size_t leaf = 0; leaf < kLeaves; ++leaf) {
-      const size_t first = 1 + random.Below(keys.size() - kItems - 1);
-      TestStore store({.node_bytes = 32768});
-      Items items(store);
-      for (size_t i = first; i < first + kItems; ++i) items.Add(keys[i], "v");
-      TestNode node(store.codec());
-      node.BuildLeaf(items, {.lower = store.Key(keys[first]),
-                             .upper = store.Key(keys[first + kItems]),
-                             .unbounded = false});
-      const std::vector<uint16_t> all = HeadsOf(node.node());
-      heads += std::set(all.begin(), all.end()).size();
-    }
-    EXPECT_GE(heads, kItems * kLeaves * least / 100) << text(0x123456789abcdef0);
-  }
-}
-
-// Goal: the tags of a log of text keys tell nearly as many apart as random tags would.
-// Method: 24 of 174 keys in a row are in the log. Two random tags are alike with 1 in 256.
-TEST(HeadLayout, TagsTellTextApart) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  SeededRandom random(seed);
-  for (const TextKey text : {HexadecimalKey, DecimalKey, CounterKey, EmailKey}) {
-    std::set<std::string> made;
-    while (made.size() < 20'000) made.insert(text(random.Next()));
-    const std::vector<std::string> keys(made.begin(), made.end());
-    double pairs = 0;
-    double alike = 0;
-    for (int leaf = 0; leaf < 50; ++leaf) {
-      const size_t first = 1 + random.Below(keys.size() - 200);
-      std::vector<std::string> some(keys.begin() + static_cast<ptrdiff_t>(first),
-                                    keys.begin() + static_cast<ptrdiff_t>(first) + 174);
-      TestStore store({.node_bytes = 32768});
-      const Fences fences = {.lower = store.Key(some.front()),
-                             .upper = store.Key(some.back() + "~"),
-                             .unbounded = false};
-      std::ranges::shuffle(some, std::minstd_rand(static_cast<unsigned>(random.Next())));
-      std::ranges::sort(some.begin(), some.begin() + 150);
-      Items items(store);
-      for (size_t i = 0; i < 150; ++i) items.Add(some[i], "v");
-      TestNode node(store.codec());
-      node.BuildLeaf(items, fences);
-      const HeadLayout::Sorted sorted(node.node());
-      const std::vector<uint16_t> all = HeadsOf(node.node());
-      for (size_t i = 150; i < some.size(); ++i) {
-        const uint16_t head = HeadInLeaf(sorted, node.node(), std::string_view(some[i]));
-        for (const uint16_t other : all) {
-          if (other == head) continue;
-          ++pairs;
-          alike += heads::TagOf(head) == heads::TagOf(other);
-        }
-      }
-    }
-    EXPECT_LT(alike, pairs / 256 * 1.5) << text(0x123456789abcdef0);
   }
 }
 
@@ -224,7 +105,7 @@ TEST(HeadLayout, AnyKeyFindsItsPlace) {
       keys.insert(all[first + random.Below(std::min(end, all.size()) - first)]);
     }
     TestStore store({});
-    Items items(store);
+    TestItems items(store);
     for (const std::string& key : keys) items.Add(key, "v");
     TestNode node(store.codec());
     Fences fences;
@@ -264,7 +145,7 @@ TEST(HeadLayout, HeadsRiseWithKeys) {
     };
     std::set<std::string> keys;
     for (uint64_t wanted = random.Below(100); keys.size() < wanted;) keys.insert(random_key());
-    Items items(store);
+    TestItems items(store);
     for (const std::string& key : keys) items.Add(key);
     Fences fences;
     if (random.Chance(1, 2)) {
@@ -313,7 +194,7 @@ TEST(HeadLayout, LeafFindsAtEveryCount) {
     for (const bool uniform : {true, false}) {
       SCOPED_TRACE(testing::Message() << count << (uniform ? " of one size" : " mixed"));
       TestStore store({.node_bytes = 32768});
-      Items items(store);
+      TestItems items(store);
       for (uint32_t i = 0; i < count; ++i) items.Add(NumberKey(2 * i + 1), uniform ? "" : "v");
       if (!uniform && count > 0) items.Add(NumberKey(2 * count + 1), "longer");
       const uint32_t all = count + (!uniform && count > 0 ? 1 : 0);
@@ -375,7 +256,7 @@ TEST(HeadLayout, ASearchTouchesFourLines) {
   constexpr uint32_t kItems = 160;
   constexpr size_t kLine = 64;
   TestStore store({});
-  Items items(store);
+  TestItems items(store);
   const auto key_of = [](uint32_t i) { return static_cast<char>(i) + std::string(15, 'k'); };
   const auto value_of = [](uint32_t i) { return static_cast<char>(i) + std::string(15, 'v'); };
   for (uint32_t i = 0; i < kItems; ++i) items.Add(key_of(i), value_of(i));
@@ -411,7 +292,7 @@ TEST(HeadLayout, ASearchTouchesFourLines) {
 TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
   TestStore store({.node_bytes = 32768, .log_bytes_max = 8192});
   const auto key_of = [](uint32_t number) { return std::string(60, 'k') + NumberKey(number); };
-  Items items(store);
+  TestItems items(store);
   items.Add("a", "value");
   for (uint32_t i = 0; i < 300; ++i) items.Add(key_of(4 * i + 2), "value");
   items.Add("z", "value");
@@ -448,7 +329,7 @@ TEST(HeadLayout, StubsAreNoPartOfHeads) {
   const std::string common(store.geometry().long_key_head_bytes(), 'k');
   const std::string keys[] = {common + std::string(700, 'a'), common + std::string(70, 'b'),
                               common + std::string(7000, 'c')};
-  Items items(store);
+  TestItems items(store);
   for (const std::string& key : keys) items.Add(key, "v");
   TestNode node(store.codec());
   node.BuildLeaf(items);
@@ -464,7 +345,7 @@ TEST(HeadLayout, BufferHasRoomForTheLog) {
   for (const auto& [log_bytes, more_units] :
        {std::pair(0u, 1u), std::pair(500u, 0u), std::pair(1024u, 0u), std::pair(2048u, 2u)}) {
     TestStore store({.log_bytes_max = log_bytes});
-    Items items(store);
+    TestItems items(store);
     for (uint32_t i = 0; i < 100; ++i) items.Add(NumberKey(i), "0123456789ab");
     const std::unique_ptr<uint64_t[]> buffer(new uint64_t[1 << 10]());
     auto* const node = new (buffer.get() + HeadLayout::kFrontBytes / 8) NodeHeader{};
@@ -496,7 +377,7 @@ TEST(HeadLayout, BufferHasRoomForTheLog) {
 // sorted items have several forms has no plain form.
 TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
   TestStore store({});
-  Items items(store);
+  TestItems items(store);
   for (uint32_t i = 0; i < 100; ++i) items.Add(NumberKey(1000 * i), "value");
   TestNode node(store.codec());
   node.BuildLeaf(items);
@@ -558,7 +439,7 @@ TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
 // in a block of its own length, whose end AddressSanitizer knows.
 TEST(HeadLayout, ALogItemBehindAWholeSegment) {
   TestStore store({});
-  Items items(store);
+  TestItems items(store);
   for (char key = 'A'; key < 'A' + 32; ++key) items.Add(std::string(1, key), "");
   TestNode node(store.codec());
   node.BuildLeaf(items);
