@@ -34,6 +34,11 @@ class PlainLeaf {
   explicit PlainLeaf(unsigned seed) : random_(seed), store_({}), node_(store_.codec()) {
     common_.assign(random_.Below(12), 'c');
     key_bytes_ = 1 + random_.Below(16);
+    if (random_.Chance(1, 2)) {
+      alphabet_ = "0123456789abcdefZg";
+      letters_ = random_.Chance(1, 2) ? 10 : 16;
+      key_bytes_ += 4;
+    }
     value_bytes_ = random_.Below(40);
     if (random_.Chance(1, 2)) {
       fences_ = {.lower = store_.Key(common_),
@@ -42,10 +47,20 @@ class PlainLeaf {
     }
     for (uint64_t i = 2 + random_.Below(120); i > 0; --i) model_[RandomKey()] = RandomValue();
     node_.BuildLeaf(Items(model_), fences_);
+    if (random_.Chance(1, 2)) letters_ = 16 + random_.Below(3);
     for (uint64_t i = random_.Below(HeadLayout::kLogItemsMax + 1); i > 0; --i) AppendOne(i);
   }
 
-  std::string RandomKey() { return common_ + RandomBytes(random_, key_bytes_); }
+  // Of any bytes, or of text: the first key with a letter, or the first that is not hexadecimal, may
+  // be in the log.
+  std::string RandomKey() {
+    std::string key = common_ + RandomBytes(random_, key_bytes_);
+    if (alphabet_.empty()) return key;
+    for (size_t i = common_.size(); i < key.size(); ++i) {
+      key[i] = alphabet_[static_cast<unsigned char>(key[i]) % letters_];
+    }
+    return key;
+  }
   std::string RandomValue() { return RandomBytes(random_, value_bytes_); }
   // A key that is in the leaf, mostly.
   std::string SomeKey() {
@@ -65,7 +80,7 @@ class PlainLeaf {
   void AppendOne(uint64_t delta) {
     const std::string key = SomeKey();
     const StoredKey stored = store_.Key(key);
-    if (random_.Chance(1, 4)) {
+    if (has_erases_ && random_.Chance(1, 4)) {
       if (!node_.HasRoomFor(stored, nullptr)) return;
       node_.Append(key, stored, nullptr, 100 - delta);
       model_.erase(key);
@@ -159,6 +174,9 @@ class PlainLeaf {
   TestStore store_;
   LayoutTestNode<HeadLayout> node_;
   std::string common_;
+  std::string alphabet_;                          // of the rest of the keys; empty: all bytes
+  size_t letters_ = 1;                            // how many of the alphabet the next keys have
+  const bool has_erases_ = random_.Chance(1, 2);  // in the log
   uint64_t key_bytes_;
   uint64_t value_bytes_;
   Fences fences_;
