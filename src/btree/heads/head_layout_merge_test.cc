@@ -57,7 +57,7 @@ class PlainLeaf {
     std::string key = common_ + RandomBytes(random_, key_bytes_);
     if (alphabet_.empty()) return key;
     for (size_t i = common_.size(); i < key.size(); ++i) {
-      key[i] = alphabet_[static_cast<unsigned char>(key[i]) % letters_];
+      key[i] = alphabet_[random_.Below(letters_)];
     }
     return key;
   }
