@@ -90,7 +90,7 @@ TEST(HeadLayout, AnyKeyFindsItsPlace) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   SeededRandom random(seed);
-  const std::string alphabet = {'\0', '\x01', '0', '1', '9', 'a', '\x7f', '\x80', '\xff'};
+  const std::string alphabet = {'\0', '\x01', '0', '1', '9', 'Z', 'a', 'b', '\x7f', '\x80', '\xff'};
   std::vector<std::string> all = {""};
   for (size_t i = 0; i < all.size() && all[i].size() < 3; ++i) {
     for (const char c : alphabet) all.push_back(all[i] + c);
@@ -101,8 +101,10 @@ TEST(HeadLayout, AnyKeyFindsItsPlace) {
     const size_t end = first + 2 + random.Below(all.size() - first - 1);
     const bool has_fences = random.Chance(1, 2) && end < all.size();
     std::set<std::string> keys;
+    const bool is_hexadecimal = random.Chance(1, 2);
     for (uint64_t i = 1 + random.Below(6); i > 0; --i) {
-      keys.insert(all[first + random.Below(std::min(end, all.size()) - first)]);
+      const std::string& key = all[first + random.Below(std::min(end, all.size()) - first)];
+      if (!is_hexadecimal || IsHexadecimal(heads::WordAt(key, 0))) keys.insert(key);
     }
     TestStore store({});
     TestItems items(store);
