@@ -1,4 +1,4 @@
-// command.h: commands as data. The table (command_table.cc) has each command's syntax, functions
+// command.h: commands as data. The table (command_table.h) has each command's syntax, functions
 // and way to run; everything else about commands is derived from it.
 //
 // Four ways to run. All keep the rule that a connection's commands behave as if run one after
