@@ -176,6 +176,12 @@ namespace functions {
 extern const Function* const kAddDecimal;
 // Appends the operand: `integer` is the new length in bytes.
 extern const Function* const kAppend;
+// Redis's SETRANGE, SETBIT, BITFIELD and INCRBYFLOAT; src/engine/string_functions.h has their
+// operands.
+extern const Function* const kSetRange;
+extern const Function* const kSetBit;
+extern const Function* const kBitField;
+extern const Function* const kAddFloat;
 }  // namespace functions
 
 namespace function_internal {

@@ -8,6 +8,7 @@
 #include "base/decimal.h"
 #include "base/mutex.h"
 #include "engine/element_functions.h"
+#include "engine/string_functions.h"
 
 namespace skep {
 namespace {
@@ -118,6 +119,10 @@ std::vector<const Function*> AllFunctions() {
 namespace functions {
 const Function* const kAddDecimal = *RegisterFunction("add-decimal", AddDecimal);
 const Function* const kAppend = *RegisterFunction("append", Append);
+const Function* const kSetRange = *RegisterFunction("set-range", SetRange);
+const Function* const kSetBit = *RegisterFunction("set-bit", SetBit);
+const Function* const kBitField = *RegisterFunction("bit-field", ChangeBitFields);
+const Function* const kAddFloat = *RegisterFunction("add-float", AddFloat);
 }  // namespace functions
 
 }  // namespace skep

@@ -1,0 +1,33 @@
+#include "base/long_double_text.h"
+
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace skep {
+
+std::optional<long double> ParseLongDouble(std::string_view text) {
+  if (text.empty() || text.size() >= kLongDoubleTextBytesMax) return std::nullopt;
+  if (std::isspace(static_cast<unsigned char>(text[0])) != 0) return std::nullopt;
+  const std::string terminated(text);  // strtold needs the zero at the end
+  char* end = nullptr;
+  errno = 0;
+  const long double number = std::strtold(terminated.c_str(), &end);
+  if (end != terminated.c_str() + terminated.size() || std::isnan(number)) return std::nullopt;
+  const bool is_out_of_range = errno == ERANGE && (std::isinf(number) || number == 0);
+  if (is_out_of_range || errno == EINVAL) return std::nullopt;
+  return number;
+}
+
+std::string TextOf(long double number) {
+  const int bytes = std::snprintf(nullptr, 0, "%.17Lf", number);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  std::snprintf(text.data(), text.size() + 1, "%.17Lf", number);
+  text.resize(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+}  // namespace skep

@@ -1,0 +1,42 @@
+#include "base/long_double_text.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace skep {
+namespace {
+
+// Goal: the texts are those of Redis.
+// Method: texts that people write and those at the edges, read and written again.
+TEST(LongDoubleText, RoundTrips) {
+  const std::pair<std::string_view, std::string_view> texts[] = {
+      {"10.5", "10.5"},     {"3", "3"},         {"3.0", "3"},     {"-0", "0"},
+      {"-0.0", "0"},        {"5.0e3", "5000"},  {"1e-2", "0.01"}, {"0x10", "16"},
+      {"+1.25", "1.25"},    {"-1.25", "-1.25"}, {"1e-20", "0"},   {"-1e-20", "0"},
+      {"100000", "100000"}, {"0.1", "0.1"},     {".5", "0.5"},    {"1e20", "100000000000000000000"},
+  };
+  for (const auto& [text, written] : texts) {
+    const auto number = ParseLongDouble(text);
+    ASSERT_TRUE(number) << text;
+    EXPECT_EQ(TextOf(*number), written) << text;
+  }
+}
+
+// Goal: the largest number has all its digits; what is no number is none.
+TEST(LongDoubleText, Edges) {
+  const long double largest = std::numeric_limits<long double>::max();
+  EXPECT_EQ(ParseLongDouble(TextOf(largest)), largest);
+  EXPECT_TRUE(ParseLongDouble("inf"));
+  const std::string zero_inside("1\0", 2);
+  const std::string too_long(kLongDoubleTextBytesMax, '1');
+  for (const std::string& text :
+       {std::string(), std::string(" 1"), std::string("1 "), std::string("abc"), std::string("nan"),
+        std::string("1e99999"), std::string("1e-99999"), std::string("1.2.3"), zero_inside,
+        too_long}) {
+    EXPECT_FALSE(ParseLongDouble(text)) << text.substr(0, 20);
+  }
+}
+
+}  // namespace
+}  // namespace skep
