@@ -22,9 +22,10 @@ uint64_t BigEndian(const char* bytes, size_t count) {
 
 }  // namespace
 
-RdbInput::RdbInput(File& file, uint64_t file_bytes)
+RdbInput::RdbInput(File& file, uint64_t file_bytes, uint64_t string_bytes_max)
     : file_(file),
       file_bytes_(file_bytes),
+      string_bytes_max_(string_bytes_max),
       buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {}
 
 uint64_t RdbInput::Crc() {
@@ -146,8 +147,8 @@ RdbInput::StringHead RdbInput::Head() {
                                   head.unpacked_bytes > kLzfExpansionMax * head.bytes)) {
     Fail(Status(Code::kCorrupt, "a compressed string of an RDB file is malformed", at));
   }
-  if (std::max(head.bytes, head.unpacked_bytes) > kRdbStringBytesMax) {
-    Fail(Status(Code::kTooLarge, "a string of an RDB file is too long", kRdbStringBytesMax));
+  if (std::max(head.bytes, head.unpacked_bytes) > string_bytes_max_) {
+    Fail(Status(Code::kTooLarge, "a string of an RDB file is too long", string_bytes_max_));
   }
   return head;
 }

@@ -31,13 +31,13 @@ inline constexpr uint64_t kRdbStringBytesMax = 512 * 1024 * 1024;
 // zero or empty, so that only loops need to look for errors. An error's `detail` is the offset in
 // the file, where its code does not say otherwise.
 //   kCorrupt   the file ends too early; a length or a string is malformed
-//   kTooLarge  a string is longer than kRdbStringBytesMax, which is the detail
+//   kTooLarge  a string is longer than `string_bytes_max`, which is the detail
 //   kIo        the file cannot be read
 // Thread safety: one owner. Memory: 64 KiB, and the string that is read.
 class RdbInput {
  public:
   // `file` must outlive it, and has this many bytes.
-  RdbInput(File& file, uint64_t file_bytes);
+  RdbInput(File& file, uint64_t file_bytes, uint64_t string_bytes_max = kRdbStringBytesMax);
 
   bool ok() const { return status_.ok(); }
   Status status() const { return status_; }
@@ -82,6 +82,7 @@ class RdbInput {
 
   File& file_;
   const uint64_t file_bytes_;
+  const uint64_t string_bytes_max_;
   Status status_;
   uint64_t offset_ = 0;
   const std::unique_ptr<char[]> buffer_;
