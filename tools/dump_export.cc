@@ -96,7 +96,7 @@ class Exporter {
   bool LookForVersions() {
     if (!Call({"INFO", "keyspace"})) return false;
     const std::string_view text = reply_.text;
-    const size_t line = text.find(fmt::format("db{}:", options_.db));
+    const size_t line = text.find(fmt::format("keyspace{}:", options_.db));
     if (line == text.npos) return true;
     const std::string_view fields = text.substr(line, text.find('\r', line) - line);
     summary_.is_one_version = fields.ends_with(",versions=many");

@@ -13,6 +13,7 @@
 #include "durable/persistence.h"
 #include "server/client_registry.h"
 #include "server/current_options.h"
+#include "server/server_statistics.h"
 
 namespace skep {
 
@@ -23,6 +24,9 @@ class Administration {
   // The text of INFO. Without names: all sections that are cheap to make.
   virtual std::string Describe(std::span<const std::string_view> sections) = 0;
   virtual ServerOptions options() const = 0;
+  // The counters of all workers since the start, or since they were reset.
+  virtual ServerCounts Counts() = 0;
+  virtual void ResetCounts() = 0;
   // As CurrentOptions::Set and Rewrite; the new values hold from then on.
   virtual std::string SetOptions(std::span<const OptionChange> changes) = 0;
   virtual std::string RewriteConfigFile() = 0;

@@ -7,7 +7,7 @@
 namespace skep {
 
 void Call::Error(std::string_view text) const {
-  host_.CountError();
+  host_.CountError(text);
   reply().Error(text);
 }
 

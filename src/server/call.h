@@ -37,7 +37,15 @@ class CommandHost {
   // The bytes that the answers of an atomic batch of the session may take.
   virtual size_t AnswerBytesMax(const Session&) const { return kAnswerBytesMax; }
   // Called when a reply is an error.
-  virtual void CountError() {}
+  virtual void CountError([[maybe_unused]] std::string_view error) {}
+  // What a host that counts commands (command_statistics.h) needs: the time, how many errors there
+  // were so far, and a command that has run as a part of another.
+  virtual uint64_t MonotonicNs() const { return 0; }
+  virtual uint64_t error_count() const { return 0; }
+  virtual void CountCommand([[maybe_unused]] Session& session,
+                            [[maybe_unused]] const Command& command,
+                            [[maybe_unused]] std::span<const std::string_view> args,
+                            [[maybe_unused]] uint64_t ns, [[maybe_unused]] bool has_failed) {}
 
  private:
   const StoreNow& now_;
@@ -74,6 +82,13 @@ class Call {
   bool Refused(const Batch& batch) const;
   // Likewise for `count` slots from `slot` on.
   bool Refused(const Batch& batch, uint32_t slot, size_t count) const;
+
+  uint64_t MonotonicNs() const { return host_.MonotonicNs(); }
+  uint64_t error_count() const { return host_.error_count(); }
+  // Counts this command, which has run as a part of another.
+  void Count(uint64_t ns, bool has_failed) const {
+    host_.CountCommand(session_, command_, args_, ns, has_failed);
+  }
 
   // Executes a batch of this command alone and makes the reply wait for its ticket.
   void Execute(Batch& batch) const { host_.Execute(session_, batch); }

@@ -102,6 +102,13 @@ std::string ClientRegistry::Describe(const ClientInfo& client, uint64_t now_ms) 
   return Line(client, now_ms);
 }
 
+std::string ClientRegistry::Describe(uint64_t id, uint64_t now_ms) const {
+  const MutexLock lock(mutex_);
+  const auto found = clients_.find(id);
+  if (found == clients_.end() || found->second->ends.load(std::memory_order_relaxed)) return {};
+  return Line(*found->second, now_ms);
+}
+
 std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
   const MutexLock lock(mutex_);
   std::string all;

@@ -87,6 +87,8 @@ class ClientRegistry {
 
   // Lines as CLIENT LIST and CLIENT INFO have them.
   std::string Describe(const ClientInfo& client, uint64_t now_ms) const;
+  // Empty if there is no such client.
+  std::string Describe(uint64_t id, uint64_t now_ms) const;
   std::string DescribeAll(uint64_t now_ms) const;
 
  private:

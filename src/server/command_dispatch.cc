@@ -4,7 +4,9 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "server/slow_log.h"
 #include "server/subcommands.h"
 #include "server/web_page.h"
 
@@ -30,6 +32,11 @@ std::string UnknownCommandError(std::span<const std::string_view> args) {
     shown += part.size() + 3;
   }
   return text;
+}
+
+// Whether the reply that begins there is an error.
+bool IsError(const Session& session, size_t reply_begin) {
+  return session.out.size() > reply_begin && session.out[reply_begin] == '-';
 }
 
 }  // namespace
@@ -128,6 +135,7 @@ bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_vie
     AddRefusal(session, command, refusal);
     return true;
   }
+  if (IsHeld(session, *command)) return false;
   if (session.transaction != nullptr && !command->has(Command::kUnqueued)) {
     static constexpr Command kQueued{.finish = +[](const Call& call, const Batch&, uint32_t) {
       call.reply().SimpleString("QUEUED");
@@ -142,6 +150,32 @@ bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_vie
   if (!Run(session, *command, args)) return false;
   Bump(turn_.statistics().commands);
   return true;
+}
+
+// Whether CLIENT PAUSE has the command wait; if so, lists the session. CLIENT itself, which may end
+// the pause, does not wait.
+bool CommandDispatch::IsHeld(Session& session, const Command& command) {
+  const bool writes =
+      command.has(Command::kWrite) || (session.transaction != nullptr && command.name == "exec");
+  ClientPause& pause = host_.state().pause();
+  if (!pause.Holds(writes, turn_.monotonic_ms()) || command.name == "client") return false;
+  session.held = true;
+  held_.push_back(&session);
+  pause.CountWaiting(1);
+  return true;
+}
+
+std::vector<Session*> CommandDispatch::TakeHeld() {
+  ClientPause& pause = host_.state().pause();
+  if (held_.empty() || pause.Holds(true, turn_.monotonic_ms())) return {};
+  pause.CountWaiting(-static_cast<int64_t>(held_.size()));
+  for (Session* const session : held_) session->held = false;
+  return std::exchange(held_, {});
+}
+
+void CommandDispatch::DropClosed() {
+  const size_t dropped = std::erase_if(held_, [](const Session* s) { return s->closed; });
+  host_.state().pause().CountWaiting(-static_cast<int64_t>(dropped));
 }
 
 // The error for a command that cannot be run at all; empty if it can.
@@ -191,6 +225,7 @@ void CommandDispatch::AddRefusal(Session& session, const Command* command,
   }
   if (session.transaction != nullptr) session.transaction->Doom();
   batch_.AddError(session, refusal);
+  if (command != nullptr) turn_.statistics().by_command.CountRejected(*command);
 }
 
 // ---- Running: returns false like Dispatch ----
@@ -215,6 +250,7 @@ bool CommandDispatch::RunPlanned(Session& session, const Command& command,
       return RunAlone(session, command, args);
     case Plan::Kind::kError:
       batch_.AddError(session, plan.error);
+      turn_.CountCommand(session, command, args, 0, true);
       return true;
     case Plan::Kind::kRequests:
       break;
@@ -230,6 +266,8 @@ bool CommandDispatch::RunAtomic(Session& session, const Command& command,
   Batch* const batch =
       is_split ? batch_.BeginSplit(session) : batch_.BeginExclusive(session, Batch::Kind::kAtomic);
   if (batch == nullptr) return false;
+  const uint64_t began_ns = turn_.MonotonicNs();
+  const size_t reply_begin = session.out.size();
   const Plan plan = command.plan(call, *batch);
   if (plan.kind == Plan::Kind::kError) {
     call.Error(plan.error);
@@ -238,6 +276,9 @@ bool CommandDispatch::RunAtomic(Session& session, const Command& command,
     call.ReserveReply(*batch);
     command.finish(call, *batch, 0);
   }
+  turn_.CountCommand(session, command, args, turn_.MonotonicNs() - began_ns,
+                     IsError(session, reply_begin));
+  session.EndReply(reply_begin);
   batch_.EndExclusive(session);
   return true;
 }
@@ -245,9 +286,18 @@ bool CommandDispatch::RunAtomic(Session& session, const Command& command,
 bool CommandDispatch::RunAlone(Session& session, const Command& command,
                                std::span<const std::string_view> args) {
   if (batch_.BeginExclusive(session, Batch::Kind::kAtomic) == nullptr) return false;
-  const uint64_t replied_before = session.out_end();
+  const size_t reply_begin = session.out.size();
+  const uint64_t began_ns = turn_.MonotonicNs();
   command.alone(ServerCall(host_, session, command, args));
-  turn_.CountWork(session.out_end() - replied_before);
+  turn_.CountWork(session.out.size() - reply_begin);
+  const uint64_t ns = turn_.MonotonicNs() - began_ns;
+  if (session.task == nullptr) {
+    turn_.CountCommand(session, command, args, ns, IsError(session, reply_begin));
+  } else {
+    session.running = std::make_unique<RunningCommand>(
+        RunningCommand{.command = &command, .words = WordsToLog(args), .ns = ns});
+  }
+  session.EndReply(reply_begin);
   turn_.RefreshOptions();  // the command may have been CONFIG SET
   batch_.EndExclusive(session);
   return true;

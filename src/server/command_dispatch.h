@@ -42,6 +42,12 @@ class CommandDispatch {
   // Dispatches the input that was kept in Session::in.
   void Continue(Session& session);
 
+  // The sessions that CLIENT PAUSE has made wait, once they need not wait any more.
+  std::vector<Session*> TakeHeld();
+  bool has_held() const { return !held_.empty(); }
+  // Forgets the sessions that are closed.
+  void DropClosed();
+
  private:
   size_t Decode(Session& session, std::string_view input);
   size_t DecodeCommands(Session& session, std::string_view input);
@@ -50,6 +56,7 @@ class CommandDispatch {
                            std::span<const std::string_view> args);
   std::string_view RefusalToQueue(const Session& session, const Command& command,
                                   std::span<const std::string_view> args);
+  bool IsHeld(Session& session, const Command& command);
   void AddRefusal(Session& session, const Command* command, std::string_view refusal);
   void HangUpOnWebPage(Session& session);
   bool Run(Session& session, const Command& command, std::span<const std::string_view> args);
@@ -63,6 +70,7 @@ class CommandDispatch {
   TurnBatch& batch_;
   PackedDispatch& packed_;
   std::vector<std::string_view> args_;  // words of the command being decoded
+  std::vector<Session*> held_;          // by CLIENT PAUSE; Session::held
 };
 
 }  // namespace skep

@@ -14,7 +14,8 @@ constexpr size_t kNameBytesMax = 32;
 std::vector<Command> JoinGroups() {
   using namespace command_table;
   std::vector<Command> all;
-  for (const auto group : {KeyCommands(), OrderedCommands(), ServerCommands(), StringCommands()}) {
+  for (const auto group :
+       {BitCommands(), KeyCommands(), OrderedCommands(), ServerCommands(), StringCommands()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   std::ranges::sort(all, {}, &Command::name);

@@ -8,7 +8,7 @@ namespace {
 using namespace commands;
 using enum Command::Flag;
 
-constexpr Command kCommands[] = {
+constexpr Command kKeyCommands[] = {
     {"del", -2, kWrite | kAtomicKeys | kKeyByKey, 1, -1, 1, "generic", "1.0.0", "key [key ...]",
      "Deletes keys, all at one instant.", PlanDel, FinishDoneCount},
     {"exists", -2, kPointRead | kRange | kAtomicKeys | kKeyByKey, 1, -1, 1, "generic", "1.0.0",
@@ -52,10 +52,35 @@ constexpr Command kCommands[] = {
      "Returns the type of a value: string, or none.", PlanLength, FinishType},
     {"unlink", -2, kPointWrite | kAtomicKeys | kKeyByKey, 1, -1, 1, "generic", "4.0.0",
      "key [key ...]", "Deletes keys, all at one instant.", PlanDel, FinishDoneCount},
+    {"copy", -3, kWrite | kStores | kRange, 1, 2, 1, "generic", "6.2.0",
+     "source destination [DB index] [REPLACE]", "Copies a key, with its deadline.", nullptr,
+     nullptr, RunCopy, kReadsFirst},
+    {"dump", 2, kReadOnly, 1, 1, 1, "generic", "2.6.0", "key",
+     "Returns a value as RESTORE reads it.", PlanGet, FinishDump},
+    {"object",
+     -2,
+     kReadOnly,
+     2,
+     2,
+     1,
+     "generic",
+     "2.2.3",
+     "subcommand [argument ...]",
+     "Tells how a value is kept.",
+     PlanObject,
+     FinishObject,
+     nullptr,
+     {},
+     ObjectSubcommands},
+    {"restore", -4, kWrite | kStores, 1, 1, 1, "generic", "2.6.0",
+     "key milliseconds payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+     "Stores a value that DUMP has returned.", PlanRestore, FinishRestore},
+    {"touch", -2, kPointRead | kRange | kAtomicKeys | kKeyByKey, 1, -1, 1, "generic", "3.2.1",
+     "key [key ...]", "Counts which of the keys exist.", PlanExists, FinishDoneCount},
 };
 
 }  // namespace
 
-std::span<const Command> KeyCommands() { return kCommands; }
+std::span<const Command> KeyCommands() { return kKeyCommands; }
 
 }  // namespace skep::command_table

@@ -8,7 +8,7 @@ namespace {
 using namespace commands;
 using enum Command::Flag;
 
-constexpr Command kCommands[] = {
+constexpr Command kOrderedCommands[] = {
     {"fn",
      -2,
      kLocal,
@@ -70,6 +70,6 @@ constexpr Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> OrderedCommands() { return kCommands; }
+std::span<const Command> OrderedCommands() { return kOrderedCommands; }
 
 }  // namespace skep::command_table

@@ -8,7 +8,7 @@ namespace {
 using namespace commands;
 using enum Command::Flag;
 
-constexpr Command kCommands[] = {
+constexpr Command kServerCommands[] = {
     {"auth", -2, kLocal | kNoAuth, 0, 0, 0, "connection", "1.0.0", "[username] password",
      "Authenticates the connection.", nullptr, nullptr, RunAuth},
     {"bgsave", -1, kAdmin, 0, 0, 0, "server", "1.0.0", "[SCHEDULE]",
@@ -110,10 +110,55 @@ constexpr Command kCommands[] = {
      nullptr, RunUnwatch},
     {"watch", -2, kLocal | kUnqueued, 1, -1, 1, "transactions", "2.2.0", "key [key ...]",
      "The next EXEC executes nothing if any of the keys has changed.", nullptr, nullptr, RunWatch},
+    {"latency",
+     -2,
+     kAdmin,
+     0,
+     0,
+     0,
+     "server",
+     "2.8.13",
+     "subcommand [argument ...]",
+     "Tells how long commands take.",
+     nullptr,
+     FinishSubcommand,
+     nullptr,
+     {},
+     LatencySubcommands},
+    {"memory",
+     -2,
+     kReadOnly,
+     0,
+     0,
+     0,
+     "server",
+     "4.0.0",
+     "subcommand [argument ...]",
+     "Tells what keys and the server take.",
+     PlanMemory,
+     FinishMemory,
+     nullptr,
+     {},
+     MemorySubcommands},
+    {"slowlog",
+     -2,
+     kAdmin,
+     0,
+     0,
+     0,
+     "server",
+     "2.2.12",
+     "subcommand [argument ...]",
+     "Tells which commands took long.",
+     nullptr,
+     FinishSubcommand,
+     nullptr,
+     {},
+     SlowLogSubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> ServerCommands() { return kCommands; }
+std::span<const Command> ServerCommands() { return kServerCommands; }
 
 }  // namespace skep::command_table

@@ -8,7 +8,7 @@ namespace {
 using namespace commands;
 using enum Command::Flag;
 
-constexpr Command kCommands[] = {
+constexpr Command kStringCommands[] = {
     {"append", 3, kPointStore, 1, 1, 1, "string", "2.0.0", "key value",
      "Appends a string to the value of a key.", PlanAppend, FinishInteger},
     {"decr", 2, kPointStore, 1, 1, 1, "string", "1.0.0", "key",
@@ -61,10 +61,21 @@ constexpr Command kCommands[] = {
      "Sets the value of a key if it does not exist.", PlanSetNx, FinishWhether},
     {"strlen", 2, kPointRead, 1, 1, 1, "string", "2.2.0", "key",
      "Returns the length of a value in bytes.", PlanLength, FinishInteger},
+    {"getrange", 4, kReadOnly, 1, 1, 1, "string", "2.4.0", "key start end",
+     "Returns a part of a value.", PlanGetRange, FinishGetRange},
+    {"incrbyfloat", 3, kPointStore, 1, 1, 1, "string", "2.6.0", "key increment",
+     "Adds to the floating-point number that a value is.", PlanIncrByFloat, FinishReturned},
+    {"lcs", -3, kReadOnly | kRange | kAtomic | kKeyByKey, 1, 2, 1, "string", "7.0.0",
+     "key1 key2 [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN]",
+     "Finds the longest common subsequence of two values.", PlanLcs, FinishLcs},
+    {"setrange", 4, kWrite | kStores, 1, 1, 1, "string", "2.2.0", "key offset value",
+     "Overwrites a part of a value and returns its length.", PlanSetRange, FinishInteger},
+    {"substr", 4, kReadOnly, 1, 1, 1, "string", "1.0.0", "key start end",
+     "Returns a part of a value: GETRANGE by its old name.", PlanGetRange, FinishGetRange},
 };
 
 }  // namespace
 
-std::span<const Command> StringCommands() { return kCommands; }
+std::span<const Command> StringCommands() { return kStringCommands; }
 
 }  // namespace skep::command_table

@@ -8,13 +8,15 @@ namespace skep::commands {
 // commands_connection.cc
 void FinishPing(const Call& call, const Batch& batch, uint32_t slot);
 void FinishEcho(const Call& call, const Batch& batch, uint32_t slot);
-void RunClient(const ServerCall& call);
-std::span<const Subcommand> ClientSubcommands();
 void RunAuth(const ServerCall& call);
 void RunHello(const ServerCall& call);
 void RunQuit(const Call& call);
 void RunReset(const ServerCall& call);
 void RunSelect(const ServerCall& call);
+
+// commands_client.cc
+void RunClient(const ServerCall& call);
+std::span<const Subcommand> ClientSubcommands();
 
 // commands_command.cc
 void FinishCommand(const ServerCall& call, const Batch& batch, uint32_t slot);
@@ -62,6 +64,48 @@ Plan PlanMsetNx(const Call& call, Batch& batch);
 void FinishMget(const Call& call, const Batch& batch, uint32_t slot);
 void FinishMset(const Call& call, const Batch& batch, uint32_t slot);
 void FinishMsetNx(const Call& call, const Batch& batch, uint32_t slot);
+Plan PlanIncrByFloat(const Call& call, Batch& batch);
+Plan PlanGetRange(const Call& call, Batch& batch);
+Plan PlanSetRange(const Call& call, Batch& batch);
+// Replies with the bytes that a function has returned.
+void FinishReturned(const Call& call, const Batch& batch, uint32_t slot);
+void FinishGetRange(const Call& call, const Batch& batch, uint32_t slot);
+
+// commands_lcs.cc
+Plan PlanLcs(const Call& call, Batch& batch);
+void FinishLcs(const Call& call, const Batch& batch, uint32_t slot);
+
+// commands_object.cc
+Plan PlanObject(const Call& call, Batch& batch);
+Plan PlanRestore(const ServerCall& call, Batch& batch);
+void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot);
+void FinishDump(const Call& call, const Batch& batch, uint32_t slot);
+void FinishRestore(const ServerCall& call, const Batch& batch, uint32_t slot);
+void RunCopy(const ServerCall& call);
+std::span<const Subcommand> ObjectSubcommands();
+
+// commands_memory.cc
+Plan PlanMemory(const Call& call, Batch& batch);
+void FinishMemory(const ServerCall& call, const Batch& batch, uint32_t slot);
+std::span<const Subcommand> MemorySubcommands();
+
+// commands_latency.cc
+// Runs a subcommand that needs no request.
+void FinishSubcommand(const ServerCall& call, const Batch& batch, uint32_t slot);
+std::span<const Subcommand> LatencySubcommands();
+std::span<const Subcommand> SlowLogSubcommands();
+
+// commands_bit.cc
+Plan PlanGetBit(const Call& call, Batch& batch);
+Plan PlanSetBit(const Call& call, Batch& batch);
+Plan PlanBitPos(const Call& call, Batch& batch);
+Plan PlanBitField(const Call& call, Batch& batch);
+Plan PlanBitFieldRo(const Call& call, Batch& batch);
+void FinishGetBit(const Call& call, const Batch& batch, uint32_t slot);
+void FinishBitCount(const Call& call, const Batch& batch, uint32_t slot);
+void FinishBitPos(const Call& call, const Batch& batch, uint32_t slot);
+void FinishBitField(const Call& call, const Batch& batch, uint32_t slot);
+void RunBitOp(const ServerCall& call);
 
 // commands_expiry.cc
 Plan PlanExpire(const Call& call, Batch& batch);

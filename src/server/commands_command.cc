@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "server/commands.h"
 #include "server/glob.h"
+#include "server/key_specs.h"
 #include "server/server_call.h"
 #include "server/subcommands.h"
 
@@ -18,25 +20,73 @@ constexpr std::pair<Command::Flag, std::string_view> kFlagNames[] = {
     {Command::kFast, "fast"},   {Command::kNoAuth, "no_auth"},    {Command::kAdmin, "admin"},
 };
 
+void ReplyWords(RespWriter reply, std::span<const std::string_view> words) {
+  reply.Set(words.size());
+  for (const std::string_view word : words) reply.SimpleString(word);
+}
+
+void ReplyKeySpec(RespWriter reply, const KeySpec& spec) {
+  const auto integer = [&](std::string_view name, int number) {
+    reply.Bulk(name);
+    reply.Integer(number);
+  };
+  const auto kind = [&](std::string_view name, std::string_view type, size_t fields) {
+    reply.Bulk(name);
+    reply.Map(2);
+    reply.Bulk("type");
+    reply.Bulk(type);
+    reply.Bulk("spec");
+    reply.Map(fields);
+  };
+  reply.Map(3);
+  reply.Bulk("flags");
+  ReplyWords(reply, SplitFlags(spec.flags));
+  kind("begin_search", "index", 1);
+  integer("index", spec.first);
+  kind("find_keys", "range", 3);
+  integer("lastkey", spec.last);
+  integer("keystep", spec.step);
+  integer("limit", 0);
+}
+
+// A command, or a subcommand, up to its categories.
+void ReplyInfoHead(RespWriter reply, std::string_view name, int arity,
+                   std::span<const std::string_view> flags) {
+  reply.Array(10);
+  reply.Bulk(name);
+  reply.Integer(arity);
+  ReplyWords(reply, flags);
+}
+
+void ReplySubcommandInfo(RespWriter reply, const Command& command, const Subcommand& sub) {
+  ReplyInfoHead(reply, fmt::format("{}|{}", command.name, sub.name), sub.arity, {});
+  for (int i = 0; i < 3; ++i) reply.Integer(0);
+  reply.Set(1);
+  reply.SimpleString("@slow");
+  for (int i = 0; i < 3; ++i) reply.Set(0);
+}
+
 void ReplyInfo(RespWriter reply, const Command& command) {
   std::vector<std::string_view> flags;
   for (const auto& [flag, name] : kFlagNames) {
     if (command.has(flag)) flags.push_back(name);
   }
   if (!command.no_multi.empty()) flags.push_back("no_multi");
-  reply.Array(10);
-  reply.Bulk(command.name);
-  reply.Integer(command.arity);
-  reply.Set(flags.size());
-  for (const std::string_view flag : flags) reply.SimpleString(flag);
+  ReplyInfoHead(reply, command.name, command.arity, flags);
   reply.Integer(command.first_key);
   reply.Integer(command.last_key);
   reply.Integer(command.key_step);
-  reply.Set(1);
-  reply.SimpleString(fmt::format("@{}", command.group));
-  reply.Array(0);  // tips
-  reply.Array(0);  // key specifications
-  reply.Array(0);  // subcommands
+  const std::vector<std::string> categories = CategoriesOf(command);
+  reply.Set(categories.size());
+  for (const std::string& category : categories) reply.SimpleString(category);
+  reply.Set(0);  // tips
+  const std::vector<KeySpec> specs = KeySpecsOf(command);
+  reply.Set(specs.size());
+  for (const KeySpec& spec : specs) ReplyKeySpec(reply, spec);
+  const auto subcommands =
+      command.subcommands == nullptr ? std::span<const Subcommand>() : command.subcommands();
+  reply.Set(subcommands.size());
+  for (const Subcommand& sub : subcommands) ReplySubcommandInfo(reply, command, sub);
 }
 
 // The fields that both commands and subcommands have, without the head of their map.
@@ -103,32 +153,86 @@ void CommandDocs(const ServerCall& call) {
   for (const Command* command : found) ReplyDocs(call.reply(), *command);
 }
 
+// Whether the command is in a category of Redis's access lists.
+bool IsOf(const Command& command, std::string_view category) {
+  return std::ranges::any_of(CategoriesOf(command), [&](std::string_view has) {
+    return EqualsIgnoringCase(has.substr(1), category);
+  });
+}
+
 void CommandCount(const ServerCall& call) {
   call.reply().Integer(static_cast<int64_t>(AllCommands().size()));
 }
 
-// COMMAND LIST [FILTERBY PATTERN pattern]
+// COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]
 void CommandList(const ServerCall& call) {
-  std::string_view pattern = "*";
-  if (call.args().size() == 5 && EqualsIgnoringCase(call.arg(2), "filterby") &&
-      EqualsIgnoringCase(call.arg(3), "pattern")) {
-    pattern = call.arg(4);
-  } else if (call.args().size() != 2) {
-    return call.Error(kSyntaxError);
-  }
+  const auto options = call.args().subspan(2);
+  const bool has_filter = options.size() == 3 && EqualsIgnoringCase(options[0], "filterby");
+  const std::string_view kind = has_filter ? options[1] : "pattern";
+  const std::string_view wanted = has_filter ? options[2] : "*";
+  const bool by_pattern = EqualsIgnoringCase(kind, "pattern");
+  const bool by_category = EqualsIgnoringCase(kind, "aclcat");
+  const bool is_known = by_pattern || by_category || EqualsIgnoringCase(kind, "module");
+  if ((!options.empty() && !has_filter) || !is_known) return call.Error(kSyntaxError);
   std::vector<std::string_view> names;
   for (const Command& command : AllCommands()) {
-    if (GlobMatch(pattern, command.name)) names.push_back(command.name);
+    const bool matches = by_pattern    ? GlobMatch(wanted, command.name)
+                         : by_category ? IsOf(command, wanted)
+                                       : false;  // there are no modules
+    if (matches) names.push_back(command.name);
   }
   call.reply().Array(names.size());
   for (const std::string_view name : names) call.reply().Bulk(name);
 }
 
+// The keys of the command that follows; nullopt, with the error sent, if it has none or is wrong.
+std::optional<std::vector<KeyInCall>> KeysOf(const ServerCall& call) {
+  const auto words = call.args().subspan(2);
+  const Command* const command = FindCommand(words[0]);
+  std::string_view error;
+  if (command == nullptr) {
+    error = "ERR Invalid command specified";
+  } else if (command->first_key == 0) {
+    error = "ERR The command has no key arguments";
+  } else if (!AcceptsCount(command->arity, words.size())) {
+    error = "ERR Invalid number of arguments specified for command";
+  }
+  if (error.empty()) {
+    auto keys = KeysInCall(*command, words);
+    if (!keys.empty()) return keys;
+    error = "ERR Invalid arguments specified for command";
+  }
+  call.Error(error);
+  return std::nullopt;
+}
+
+void CommandGetKeys(const ServerCall& call) {
+  const auto keys = KeysOf(call);
+  if (!keys) return;
+  call.reply().Array(keys->size());
+  for (const KeyInCall& key : *keys) call.reply().Bulk(key.key);
+}
+
+void CommandGetKeysAndFlags(const ServerCall& call) {
+  const auto keys = KeysOf(call);
+  if (!keys) return;
+  call.reply().Array(keys->size());
+  for (const KeyInCall& key : *keys) {
+    call.reply().Array(2);
+    call.reply().Bulk(key.key);
+    ReplyWords(call.reply(), SplitFlags(key.flags));
+  }
+}
+
 constexpr Subcommand kCommandSubcommands[] = {
     {"count", 2, "", "Return the number of commands.", CommandCount},
     {"docs", -2, "[<command-name> ...]", "Return what commands are for.", CommandDocs},
+    {"getkeys", -4, "<full-command>", "Return the keys of a command.", CommandGetKeys},
+    {"getkeysandflags", -4, "<full-command>",
+     "Return the keys of a command, and what it does with them.", CommandGetKeysAndFlags},
     {"info", -2, "[<command-name> ...]", "Return what commands look like.", CommandInfo},
-    {"list", -2, "[FILTERBY PATTERN <pattern>]", "Return the names of the commands.", CommandList},
+    {"list", -2, "[FILTERBY (MODULE <name> | ACLCAT <category> | PATTERN <pattern>)]",
+     "Return the names of the commands.", CommandList},
 };
 
 }  // namespace

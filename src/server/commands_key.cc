@@ -1,5 +1,7 @@
 // Commands about keys, whatever their values.
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 #include "base/decimal.h"
 #include "server/commands.h"
@@ -27,6 +29,19 @@ struct ScanArgs {
   uint32_t count = kScanCountDefault;
   bool only_strings = true;  // false: TYPE names another type
 };
+
+// The number of a cursor as Redis reads it, by strtoul: nothing is 0, a minus sign wraps around,
+// and a zero byte ends the word.
+std::optional<uint64_t> ParseCursor(std::string_view word) {
+  word = word.substr(0, word.find('\0'));
+  if (word.empty()) return 0;
+  const bool is_negative = word.starts_with('-');
+  if (is_negative || word.starts_with('+')) word.remove_prefix(1);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  return is_negative ? 0 - number : number;
+}
 
 // Reads SCAN's options; returns an error text if they are wrong, else an empty one.
 std::string_view ParseScan(std::span<const std::string_view> options, ScanArgs& scan) {
@@ -83,7 +98,7 @@ bool HasOrder(const ServerCall& call) { return call.engine().traits().ordered; }
 
 // Adds the requests of a SCAN.
 Plan AddScan(const ServerCall& call, Batch& batch) {
-  const auto number = ParseUint64(call.arg(1));
+  const auto number = ParseCursor(call.arg(1));
   if (!number) return Plan::Error("ERR invalid cursor");
   ScanArgs scan;
   if (const auto error = ParseScan(call.args().subspan(2), scan); !error.empty()) {
@@ -217,7 +232,7 @@ void FinishScan(const ServerCall& call, const Batch& batch, uint32_t slot) {
     const auto next = static_cast<uint64_t>(out.integer);
     return ReplyScan(call, next, MatchingKeys(batch.items(slot), scan.pattern));
   }
-  const uint64_t number = ParseUint64(call.arg(1)).value_or(0);
+  const uint64_t number = ParseCursor(call.arg(1)).value_or(0);
   auto& cursors = call.state().cursors();
   uint64_t next = 0;
   if (out.more) {

@@ -53,7 +53,9 @@ void RunBgSave(const ServerCall& call) {
 void FinishLastSave(const ServerCall& call, const Batch&, uint32_t) {
   durable::Persistence* const persistence = call.administration().persistence();
   const uint64_t last_ms = persistence == nullptr ? 0 : persistence->saver().statistics().last_ms;
-  call.reply().Integer(static_cast<int64_t>(last_ms / 1000));
+  // As in Redis, a server that has saved nothing tells when it was started.
+  const uint64_t last_s = last_ms == 0 ? call.state().start_unix_s() : last_ms / 1000;
+  call.reply().Integer(static_cast<int64_t>(last_s));
 }
 
 }  // namespace skep::commands

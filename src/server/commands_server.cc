@@ -86,9 +86,15 @@ void ConfigRewrite(const ServerCall& call) {
   call.reply().SimpleString("OK");
 }
 
+void ConfigResetStat(const ServerCall& call) {
+  call.administration().ResetCounts();
+  call.reply().SimpleString("OK");
+}
+
 constexpr Subcommand kConfigSubcommands[] = {
     {"get", -3, "<pattern> [<pattern> ...]", "Return the options that match, and their values.",
      ConfigGet},
+    {"resetstat", 2, "", "Let the counters of INFO begin at 0 again.", ConfigResetStat},
     {"rewrite", 2, "", "Write the options as they are into the file they were read from.",
      ConfigRewrite},
     {"set", -4, "<option> <value> [<option> <value> ...]",

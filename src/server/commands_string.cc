@@ -3,6 +3,9 @@
 #include <optional>
 
 #include "base/decimal.h"
+#include "base/long_double_text.h"
+#include "engine/string_functions.h"
+#include "server/bit_args.h"
 #include "server/commands.h"
 #include "server/compare_args.h"
 #include "server/expiry_args.h"
@@ -122,6 +125,49 @@ Plan PlanDecrBy(const Call& call, Batch& batch) {
   if (!by) return Plan::Error(kNotAnInteger);
   if (*by == INT64_MIN) return Plan::Error("ERR decrement would overflow");
   return PlanAdd(call, batch, Decimal(-*by, batch.scratch()));
+}
+
+Plan PlanIncrByFloat(const Call& call, Batch& batch) {
+  if (!ParseLongDouble(call.arg(2))) return Plan::Error("ERR value is not a valid float");
+  batch.Apply(call.arg(1), functions::kAddFloat, call.arg(2));
+  return Plan::Requests();
+}
+
+void FinishReturned(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (!call.Refused(out)) call.reply().Bulk(out.value);
+}
+
+Plan PlanGetRange(const Call& call, Batch& batch) {
+  if (!ParseInt64(call.arg(2)) || !ParseInt64(call.arg(3))) return Plan::Error(kNotAnInteger);
+  return PlanGet(call, batch);
+}
+
+void FinishGetRange(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  const int64_t first = ParseInt64(call.arg(2)).value_or(0);
+  const int64_t last = ParseInt64(call.arg(3)).value_or(0);
+  const Slice slice = SliceOf(first, last, static_cast<int64_t>(out.value.size()));
+  const bool is_empty = slice.empty() || (first < 0 && last < 0 && first > last);
+  call.reply().Bulk(is_empty ? std::string_view()
+                             : out.value.substr(static_cast<size_t>(slice.begin),
+                                                static_cast<size_t>(slice.end - slice.begin)));
+}
+
+Plan PlanSetRange(const Call& call, Batch& batch) {
+  const auto offset = ParseInt64(call.arg(2));
+  const std::string_view bytes = call.arg(3);
+  if (!offset) return Plan::Error(kNotAnInteger);
+  if (*offset < 0) return Plan::Error("ERR offset is out of range");
+  if (bytes.empty()) return PlanLength(call, batch);
+  const int64_t room = kRedisValueBytesMax - static_cast<int64_t>(bytes.size());
+  if (*offset > room) {
+    return Plan::Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+  }
+  batch.Apply(call.arg(1), functions::kSetRange,
+              SetRangeOperand(static_cast<uint64_t>(*offset), bytes, batch.scratch()));
+  return Plan::Requests();
 }
 
 void FinishValue(const Call& call, const Batch& batch, uint32_t slot) {

@@ -1,4 +1,5 @@
 // MULTI and EXEC, WATCH and their opposites. transaction.h says how they work.
+#include <algorithm>
 #include <vector>
 
 #include "base/check.h"
@@ -16,6 +17,7 @@ class Execution {
       : call_(call), transaction_(transaction) {}
 
   void Run() {
+    const uint64_t began_ns = call_.MonotonicNs();
     call_.session().watched.Require(batch_);
     const size_t conditions = batch_.size();
     transaction_.ForEach([&](const Command& command, std::span<const std::string_view> args) {
@@ -32,7 +34,14 @@ class Execution {
     call_.reply().Array(steps_.size());
     call_.ReserveReply(batch_);
     const uint64_t begin = call_.session().out_end();
-    for (Step& step : steps_) Finish(step, call_.session().out_end() - begin);
+    for (Step& step : steps_) {
+      const uint64_t errors_before = call_.error_count();
+      Finish(step, call_.session().out_end() - begin);
+      step.has_failed = call_.error_count() != errors_before;
+    }
+    // The commands share one batch, so they share its time, too.
+    const uint64_t share_ns = (call_.MonotonicNs() - began_ns) / std::max<size_t>(steps_.size(), 1);
+    for (const Step& step : steps_) step.call.Count(share_ns, step.has_failed);
   }
 
  private:
@@ -41,6 +50,7 @@ class Execution {
     AnyCall call;
     uint32_t slot;
     std::string_view error;
+    bool has_failed = false;
   };
 
   void PlanPart(const Command& command, std::span<const std::string_view> args) {

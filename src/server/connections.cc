@@ -108,6 +108,7 @@ size_t Connections::ReadMore(Session& session) {
 size_t Connections::Received(Session& session, ssize_t bytes) {
   if (bytes > 0) {
     Bump(turn_.statistics().input_bytes, static_cast<uint64_t>(bytes));
+    Bump(turn_.statistics().reads);
     session.info->last_active_ms.store(turn_.monotonic_ms(), std::memory_order_relaxed);
     return static_cast<size_t>(bytes);
   }
@@ -176,6 +177,7 @@ void Connections::SendTo(Session& session) {
     if (bytes > 0 || !session.write_blocked) session.taken_ms = now_ms;
     session.write_blocked = bytes < sendable;
     Bump(turn_.statistics().output_bytes, bytes);
+    Bump(turn_.statistics().writes);
     if (bytes > 0) session.info->last_active_ms.store(now_ms, std::memory_order_relaxed);
   }
   DropSent(session);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,28 +21,6 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-struct Totals {
-  uint64_t commands = 0, connections = 0, rejected = 0, batches = 0, batch_requests = 0;
-  uint64_t input_bytes = 0, output_bytes = 0, errors = 0;
-};
-
-Totals Sum(Server& server) {
-  Totals all;
-  const auto load = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
-  for (size_t i = 0; i < server.worker_count(); ++i) {
-    const WorkerStatistics& s = server.worker(i).statistics();
-    all.commands += load(s.commands);
-    all.connections += load(s.connections);
-    all.rejected += load(s.rejected);
-    all.batches += load(s.batches);
-    all.batch_requests += load(s.batch_requests);
-    all.input_bytes += load(s.input_bytes);
-    all.output_bytes += load(s.output_bytes);
-    all.errors += load(s.errors);
-  }
-  return all;
-}
-
 uint64_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
   uint64_t pages = 0;
@@ -57,6 +37,12 @@ std::string Human(uint64_t bytes) {
   return fmt::format("{:.{}f}{}", amount, unit == 0 ? 0 : 2, kUnits[unit]);
 }
 
+std::string SystemName() {
+  utsname name{};
+  uname(&name);
+  return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
 void ServerSection(Server& server, Out out) {
   const uint64_t now_ms = server.state().environment().clock.MonotonicMs();
   const uint64_t up_s = (now_ms - server.state().start_monotonic_ms()) / 1000;
@@ -69,37 +55,85 @@ void ServerSection(Server& server, Out out) {
                                : addresses[0].substr(colon + 1);
   // Clients infer the features of the server from redis_version.
   fmt::format_to(out,
-                 "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
-                 "process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n"
-                 "uptime_in_days:{}\r\nclock_behind_ms:{}\r\nworkers:{}\r\nengine:{}\r\n",
-                 kVersion, kRedisVersion, getpid(), server.state().run_id(), port, up_s,
-                 up_s / 86400, server.state().time().Now().behind_ms, server.worker_count(),
+                 "skep_version:{}\r\nredis_version:{}\r\nredis_mode:standalone\r\nos:{}\r\n"
+                 "arch_bits:64\r\nmultiplexing_api:epoll\r\nprocess_id:{}\r\nrun_id:{}\r\n"
+                 "tcp_port:{}\r\nserver_time_usec:{}\r\nuptime_in_seconds:{}\r\n"
+                 "uptime_in_days:{}\r\nconfig_file:{}\r\nclock_behind_ms:{}\r\nworkers:{}\r\n"
+                 "engine:{}\r\n",
+                 kVersion, kRedisVersion, SystemName(), getpid(), server.state().run_id(), port,
+                 server.state().environment().clock.WallUs(), up_s, up_s / 86400,
+                 options.config_file, server.state().time().Now().behind_ms, server.worker_count(),
                  options.engine);
 }
 
 void ClientsSection(Server& server, Out out) {
   fmt::format_to(out,
-                 "connected_clients:{}\r\nmaxclients:{}\r\nscan_cursors:{}\r\nkscan_tokens:{}\r\n",
-                 server.connections(), server.options().maxclients, server.state().cursors().size(),
+                 "connected_clients:{}\r\ncluster_connections:0\r\nmaxclients:{}\r\n"
+                 "blocked_clients:{}\r\ntracking_clients:0\r\nclients_in_timeout_table:0\r\n"
+                 "scan_cursors:{}\r\nkscan_tokens:{}\r\n",
+                 server.connections(), server.options().maxclients,
+                 server.state().pause().waiting(), server.state().cursors().size(),
                  server.state().key_scans().size());
 }
 
+uint64_t SystemMemoryBytes() {
+  struct sysinfo info{};
+  return sysinfo(&info) == 0 ? uint64_t{info.totalram} * info.mem_unit : 0;
+}
+
+double Ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+// What Redis counts and there is none of here (scripts, replicas, a cluster, defragmentation) is 0.
 void MemorySection(Server& server, Out out) {
+  server.state().NoteMemory();
   const MemoryBudget& budget = server.keyspaces().budget();
+  const uint64_t used = budget.used();
+  const uint64_t peak = server.state().memory_peak();
   const uint64_t resident = ResidentBytes();
+  const uint64_t system = SystemMemoryBytes();
+  const auto tell = [&](std::string_view name, uint64_t bytes) {
+    fmt::format_to(out, "{}:{}\r\n{}_human:{}\r\n", name, bytes, name, Human(bytes));
+  };
+  tell("used_memory", used);
+  tell("used_memory_rss", resident);
+  tell("used_memory_peak", peak);
+  fmt::format_to(out, "used_memory_peak_perc:{:.2f}%\r\n", 100 * Ratio(used, peak));
+  tell("total_system_memory", system);
+  tell("used_memory_lua", 0);
+  tell("used_memory_scripts", 0);
+  fmt::format_to(out, "number_of_cached_scripts:0\r\nnumber_of_functions:0\r\n");
+  tell("maxmemory", budget.limit());
   fmt::format_to(out,
-                 "used_memory:{}\r\nused_memory_human:{}\r\nused_memory_rss:{}\r\n"
-                 "used_memory_rss_human:{}\r\nmaxmemory:{}\r\nmaxmemory_human:{}\r\n"
-                 "maxmemory_policy:{}\r\nmem_clients_normal:{}\r\n",
-                 budget.used(), Human(budget.used()), resident, Human(resident), budget.limit(),
-                 Human(budget.limit()), server.options().maxmemory_policy,
-                 server.clients().bytes());
+                 "maxmemory_policy:{}\r\nmem_fragmentation_ratio:{:.2f}\r\n"
+                 "mem_fragmentation_bytes:{}\r\nmem_not_counted_for_evict:0\r\n"
+                 "mem_replication_backlog:0\r\nmem_clients_slaves:0\r\nmem_clients_normal:{}\r\n"
+                 "mem_cluster_links:0\r\nmem_allocator:libc\r\nactive_defrag_running:0\r\n",
+                 server.options().maxmemory_policy, Ratio(resident, used),
+                 static_cast<int64_t>(resident - used), server.clients().bytes());
+}
+
+// The log is never rewritten, and no process is forked.
+constexpr std::string_view kNoForks =
+    "aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\naof_last_rewrite_time_sec:-1\r\n"
+    "aof_current_rewrite_time_sec:-1\r\naof_last_bgrewrite_status:ok\r\n"
+    "rdb_last_cow_size:0\r\naof_last_cow_size:0\r\nmodule_fork_in_progress:0\r\n"
+    "module_fork_last_cow_size:0\r\n";
+
+// As in Redis, a server that has saved nothing tells when it was started.
+uint64_t LastSaveSeconds(ServerState& state, const durable::SnapshotStatistics& snapshot) {
+  return snapshot.last_ms == 0 ? state.start_unix_s() : snapshot.last_ms / 1000;
 }
 
 void PersistenceSection(Server& server, Out out) {
   durable::Persistence* const persistence = server.persistence();
   if (persistence == nullptr) {
-    fmt::format_to(out, "loading:0\r\naof_enabled:0\r\n");
+    fmt::format_to(out,
+                   "loading:0\r\nasync_loading:0\r\nrdb_bgsave_in_progress:0\r\n"
+                   "rdb_last_save_time:{}\r\nrdb_last_bgsave_status:ok\r\n"
+                   "rdb_last_bgsave_time_sec:-1\r\nrdb_saves:0\r\naof_enabled:0\r\n{}",
+                   server.state().start_unix_s(), kNoForks);
     return;
   }
   const durable::SnapshotStatistics snapshot = persistence->saver().statistics();
@@ -108,51 +142,124 @@ void PersistenceSection(Server& server, Out out) {
   const uint64_t to_replay = std::max(log.position, snapshot.log_position) - snapshot.log_position;
   fmt::format_to(
       out,
-      "loading:0\r\naof_enabled:1\r\naof_last_write_status:{}\r\nlog_position:{}\r\n"
+      "loading:0\r\nasync_loading:0\r\naof_enabled:1\r\naof_last_write_status:{}\r\n"
+      "aof_current_size:{}\r\naof_base_size:{}\r\n{}log_position:{}\r\n"
       "log_synced_position:{}\r\nlog_bytes_to_replay:{}\r\nlog_records:{}\r\nlog_changes:{}\r\n"
       "log_writes:{}\r\nlog_syncs:{}\r\nlog_sync_usec_max:{}\r\nlog_unsynced_ms:{}\r\n"
       "log_problem:{}\r\nlog_free_bytes:{}\r\n"
       "rdb_bgsave_in_progress:{}\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:{}\r\n"
-      "rdb_last_bgsave_time_sec:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n"
+      "rdb_last_bgsave_time_sec:{}\r\nrdb_saves:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n"
       "snapshots_for_space:{}\r\n",
-      status.ok() ? "ok" : "err", log.position, log.synced_position, to_replay, log.records,
-      log.changes, log.writes, log.syncs, log.sync_ns_max / 1000, log.unsynced_ms,
-      status.ok() ? "" : status.ToString(), persistence->saver().free_bytes(),
-      snapshot.is_saving ? 1 : 0, snapshot.last_ms / 1000, snapshot.last_status.ok() ? "ok" : "err",
-      snapshot.last_took_ms / 1000, snapshot.last_items, snapshot.last_bytes, snapshot.for_space);
+      status.ok() ? "ok" : "err", to_replay, snapshot.last_bytes, kNoForks, log.position,
+      log.synced_position, to_replay, log.records, log.changes, log.writes, log.syncs,
+      log.sync_ns_max / 1000, log.unsynced_ms, status.ok() ? "" : status.ToString(),
+      persistence->saver().free_bytes(), snapshot.is_saving ? 1 : 0,
+      LastSaveSeconds(server.state(), snapshot), snapshot.last_status.ok() ? "ok" : "err",
+      snapshot.finished == 0 ? -1 : static_cast<int64_t>(snapshot.last_took_ms / 1000),
+      snapshot.finished, snapshot.last_items, snapshot.last_bytes, snapshot.for_space);
 }
 
-// Expired keys of all databases, since the start.
-uint64_t ExpiredKeys(Server& server) {
-  uint64_t keys = 0;
-  for (uint32_t i = 0; i < server.keyspaces().count(); ++i) {
-    const Engine* const engine = server.keyspaces().if_used(i);
-    if (engine != nullptr) keys += engine->Statistics().expired_keys;
-  }
-  return keys;
-}
+// What Redis counts and there is none of here (replicas, evictions, messages, forks) is 0.
+constexpr std::string_view kNeverCounted =
+    "total_net_repl_input_bytes:0\r\ntotal_net_repl_output_bytes:0\r\nsync_full:0\r\n"
+    "sync_partial_ok:0\r\nsync_partial_err:0\r\nevicted_keys:0\r\n"
+    "total_eviction_exceeded_time:0\r\ncurrent_eviction_exceeded_time:0\r\n"
+    "pubsub_channels:0\r\npubsub_patterns:0\r\npubsubshard_channels:0\r\n"
+    "latest_fork_usec:0\r\ntotal_forks:0\r\nmigrate_cached_sockets:0\r\n"
+    "slave_expires_tracked_keys:0\r\nactive_defrag_hits:0\r\nactive_defrag_misses:0\r\n"
+    "active_defrag_key_hits:0\r\nactive_defrag_key_misses:0\r\ntracking_total_keys:0\r\n"
+    "tracking_total_items:0\r\ntracking_total_prefixes:0\r\nunexpected_error_replies:0\r\n"
+    "dump_payload_sanitizations:0\r\nio_threaded_reads_processed:0\r\n"
+    "io_threaded_writes_processed:0\r\n";
 
 void StatsSection(Server& server, Out out) {
-  const Totals all = Sum(server);
-  fmt::format_to(out,
-                 "total_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
-                 "rejected_connections:{}\r\ntotal_net_input_bytes:{}\r\n"
-                 "total_net_output_bytes:{}\r\ntotal_error_replies:{}\r\ntotal_batches:{}\r\n"
-                 "total_batch_requests:{}\r\nexpired_keys:{}\r\nevicted_clients:{}\r\n",
-                 all.connections, all.commands, all.rejected, all.input_bytes, all.output_bytes,
-                 all.errors, all.batches, all.batch_requests, ExpiredKeys(server),
-                 server.clients().evicted());
+  const ServerCounts all = server.Counts();
+  uint64_t commands = 0, input = 0, output = 0;
+  for (size_t i = 0; i < server.worker_count(); ++i) {
+    const WorkerStatistics& worker = server.worker(i).statistics();
+    commands += worker.command_rate.per_second();
+    input += worker.input_rate.per_second();
+    output += worker.output_rate.per_second();
+  }
+  constexpr double kKilo = 1024;
+  fmt::format_to(
+      out,
+      "total_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
+      "instantaneous_ops_per_sec:{}\r\ntotal_net_input_bytes:{}\r\n"
+      "total_net_output_bytes:{}\r\ninstantaneous_input_kbps:{:.2f}\r\n"
+      "instantaneous_output_kbps:{:.2f}\r\nrejected_connections:{}\r\nexpired_keys:{}\r\n"
+      "evicted_clients:{}\r\nkeyspace_hits:{}\r\nkeyspace_misses:{}\r\n"
+      "total_error_replies:{}\r\ntotal_reads_processed:{}\r\ntotal_writes_processed:{}\r\n"
+      "total_batches:{}\r\ntotal_batch_requests:{}\r\n{}",
+      all.connections, all.commands, commands, all.input_bytes, all.output_bytes,
+      static_cast<double>(input) / kKilo, static_cast<double>(output) / kKilo, all.rejected,
+      all.expired_keys, all.evicted_clients, all.hits, all.misses, all.errors, all.reads,
+      all.writes, all.batches, all.batch_requests, kNeverCounted);
 }
 
+void CommandStatsSection(Server& server, Out out) {
+  const ServerCounts all = server.Counts();
+  for (size_t i = 0; i < all.by_command.size(); ++i) {
+    const CommandCounts& c = all.by_command[i];
+    if (c.empty()) continue;
+    constexpr uint64_t kNsPerUs = 1000;
+    fmt::format_to(out,
+                   "cmdstat_{}:calls={},usec={},usec_per_call={:.2f},rejected_calls={},"
+                   "failed_calls={}\r\n",
+                   AllCommands()[i].name, c.calls, c.ns / kNsPerUs,
+                   Ratio(c.ns, c.calls) / static_cast<double>(kNsPerUs), c.rejected, c.failed);
+  }
+}
+
+void ErrorStatsSection(Server& server, Out out) {
+  const ServerCounts all = server.Counts();
+  for (size_t i = 0; i < all.by_error.size(); ++i) {
+    if (all.by_error[i] == 0) continue;
+    fmt::format_to(out, "errorstat_{}:count={}\r\n", ErrorCodes()[i], all.by_error[i]);
+  }
+}
+
+// The upper bound, in microseconds, of the bucket that has the call of this rank.
+double LatencyOf(const CommandCounts& counts, double part) {
+  const auto rank = static_cast<uint64_t>(part * static_cast<double>(counts.calls));
+  uint64_t passed = 0;
+  size_t bucket = 0;
+  for (; bucket + 1 < kLatencyBuckets; ++bucket) {
+    passed += counts.latency[bucket];
+    if (passed > rank || passed == counts.calls) break;
+  }
+  return static_cast<double>(LatencyBoundNs(bucket)) / 1000;
+}
+
+void LatencyStatsSection(Server& server, Out out) {
+  const ServerCounts all = server.Counts();
+  for (size_t i = 0; i < all.by_command.size(); ++i) {
+    const CommandCounts& c = all.by_command[i];
+    if (c.calls == 0) continue;
+    fmt::format_to(out, "latency_percentiles_usec_{}:p50={:.3f},p99={:.3f},p99.9={:.3f}\r\n",
+                   AllCommands()[i].name, LatencyOf(c, 0.5), LatencyOf(c, 0.99),
+                   LatencyOf(c, 0.999));
+  }
+}
+
+void ClusterSection(Server&, Out out) { fmt::format_to(out, "cluster_enabled:0\r\n"); }
+
 void ReplicationSection(Server&, Out out) {
-  fmt::format_to(out, "role:master\r\nconnected_slaves:0\r\n");
+  fmt::format_to(out,
+                 "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\n"
+                 "master_repl_offset:0\r\nrepl_backlog_active:0\r\n");
 }
 
 void CpuSection(Server&, Out out) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  fmt::format_to(out, "used_cpu_sys:{}.{:06}\r\nused_cpu_user:{}.{:06}\r\n", usage.ru_stime.tv_sec,
-                 usage.ru_stime.tv_usec, usage.ru_utime.tv_sec, usage.ru_utime.tv_usec);
+  const auto tell = [&](int whose, std::string_view suffix) {
+    rusage usage{};
+    getrusage(whose, &usage);
+    fmt::format_to(out, "used_cpu_sys{}:{}.{:06}\r\nused_cpu_user{}:{}.{:06}\r\n", suffix,
+                   usage.ru_stime.tv_sec, usage.ru_stime.tv_usec, suffix, usage.ru_utime.tv_sec,
+                   usage.ru_utime.tv_usec);
+  };
+  tell(RUSAGE_SELF, "");
+  tell(RUSAGE_CHILDREN, "_children");
 }
 
 void KeyspaceSection(Server& server, Out out) {
@@ -161,11 +268,15 @@ void KeyspaceSection(Server& server, Out out) {
     if (engine == nullptr) continue;
     const EngineStatistics s = engine->Statistics();
     if (s.items == 0 && s.snapshots == 0) continue;
+    // Exporters know three fields of a database, and take no line that has more.
+    if (s.items > 0) {
+      fmt::format_to(out, "db{}:keys={},expires={},avg_ttl=0\r\n", i, s.items, s.deadlines);
+    }
     fmt::format_to(out,
-                   "db{}:keys={},expires={},avg_ttl=0,engine={},bytes={},old_versions={},"
-                   "snapshots={},released={},versions={}\r\n",
-                   i, s.items, s.deadlines, engine->traits().name, s.bytes, s.old_versions,
-                   s.snapshots, engine->told(), engine->traits().snapshots ? "many" : "one");
+                   "keyspace{}:engine={},bytes={},old_versions={},snapshots={},released={},"
+                   "versions={}\r\n",
+                   i, engine->traits().name, s.bytes, s.old_versions, s.snapshots, engine->told(),
+                   engine->traits().snapshots ? "many" : "one");
   }
 }
 
@@ -222,7 +333,8 @@ struct Section {
   std::string_view name;  // lower case
   std::string_view title;
   void (*write)(Server& server, Out out);
-  bool only_if_named = false;  // the system needs milliseconds for it
+  // Without a name: the sections that are short and cheap.
+  enum class Wanted : uint8_t { kAlways, kWithAll, kWithEverything } wanted = Wanted::kAlways;
 };
 
 constexpr Section kSections[] = {
@@ -233,23 +345,28 @@ constexpr Section kSections[] = {
     {"stats", "Stats", StatsSection},
     {"replication", "Replication", ReplicationSection},
     {"cpu", "CPU", CpuSection},
+    {"commandstats", "Commandstats", CommandStatsSection, Section::Wanted::kWithAll},
+    {"errorstats", "Errorstats", ErrorStatsSection},
+    {"latencystats", "Latencystats", LatencyStatsSection, Section::Wanted::kWithAll},
+    {"cluster", "Cluster", ClusterSection},
     {"engine", "Engine", EngineSection},
     {"pool", "Pool", PoolSection},
     {"ranges", "Ranges", RangesSection},
     {"xdp", "XDP", XdpSection},
     {"keyspace", "Keyspace", KeyspaceSection},
-    {"hugepages", "HugePages", HugePagesSection, true},
+    // The system needs milliseconds for it.
+    {"hugepages", "HugePages", HugePagesSection, Section::Wanted::kWithEverything},
 };
 
 bool IsWanted(const Section& section, std::span<const std::string_view> sections) {
+  using enum Section::Wanted;
   const auto names_it = [&](std::string_view wanted) {
-    if (EqualsIgnoringCase(wanted, section.name) || EqualsIgnoringCase(wanted, "everything")) {
-      return true;
-    }
-    return !section.only_if_named &&
-           (EqualsIgnoringCase(wanted, "all") || EqualsIgnoringCase(wanted, "default"));
+    if (EqualsIgnoringCase(wanted, section.name)) return true;
+    if (EqualsIgnoringCase(wanted, "everything")) return true;
+    if (EqualsIgnoringCase(wanted, "all")) return section.wanted != kWithEverything;
+    return EqualsIgnoringCase(wanted, "default") && section.wanted == kAlways;
   };
-  if (sections.empty()) return !section.only_if_named;
+  if (sections.empty()) return section.wanted == kAlways;
   return std::ranges::any_of(sections, names_it);
 }
 

@@ -30,14 +30,14 @@ bool IsNumericAddress(std::string_view address);
 
 namespace option_values {
 
-template <uint64_t kMin, uint64_t kMax>
+template <auto kMin, auto kMax>
 Status NotBetween() {
   static const std::string what =
       fmt::format("argument must be between {} and {} inclusive", kMin, kMax);
   return {Code::kInvalidArgument, what.c_str()};
 }
 
-template <auto kMember, uint64_t kMin, uint64_t kMax>
+template <auto kMember, auto kMin, auto kMax>
 struct Number {
   static constexpr bool kIsList = false;
   static Status Set(ServerOptions& options, std::string_view value) {

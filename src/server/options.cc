@@ -195,6 +195,14 @@ constexpr OptionInfo kOptions[] = {
         "Age at which a snapshot, and a KSCAN that reads it, ends."),
     Row<Number<&S::cursor_ttl_ms, 1, INT64_MAX>>(
         "cursor-ttl-ms", "MS", kAnyTime, "Time a SCAN or KSCAN that nobody carries on is kept."),
+    Row<Number<&S::slowlog_log_slower_than, -1, INT64_MAX>>(
+        "slowlog-log-slower-than", "MICROSECONDS", kAnyTime,
+        "Time after which a command comes into SLOWLOG; 0 takes all, -1 none."),
+    Row<Number<&S::slowlog_max_len, 0, UINT32_MAX>>("slowlog-max-len", "N", kAnyTime,
+                                                    "Commands that SLOWLOG keeps."),
+    Row<Number<&S::latency_monitor_threshold, 0, UINT32_MAX>>(
+        "latency-monitor-threshold", "MS", kAnyTime,
+        "Time after which a command is an event of LATENCY; 0 is never."),
     Row<OneOf<&S::loglevel, kLogLevels>>(
         "loglevel", "NAME", kAnyTime, "Least of what is logged: debug, verbose, notice, warning."),
     Row<Text<&S::logfile>>("logfile", "PATH", kAtStart,

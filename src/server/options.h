@@ -56,6 +56,9 @@ struct ServerOptions {
   uint32_t tcp_keepalive = 300;  // seconds without a byte after which a peer is asked; 0: never
   uint64_t snapshot_age_ms = 5 * 60 * 1000;
   uint64_t cursor_ttl_ms = 10 * 60 * 1000;
+  int64_t slowlog_log_slower_than = 10'000;  // microseconds; 0: every command; -1: none
+  uint32_t slowlog_max_len = 128;
+  uint32_t latency_monitor_threshold = 0;  // milliseconds; 0: off
   std::string loglevel = "notice";
   std::string logfile;  // empty: standard output
 

@@ -119,11 +119,22 @@ void PostponedTask::Finish(const ServerCall& call, const Reply& reply) {
   if (reply.message) {
     return messages_.Finish(session, *reply.message, reply.batch, 0, engine, reply.ticket);
   }
-  if (reply.command == nullptr) return call.reply().Error(reply.args.front());
+  const size_t begin = session.out.size();
+  if (reply.command == nullptr) {
+    call.reply().Error(reply.args.front());
+    return EndReply(session, begin);
+  }
   if (!reply.batch.empty()) call.Await(engine, reply.ticket);
   const std::vector<std::string_view> args(reply.args.begin(), reply.args.end());
   reply.command->finish(call.Of(*reply.command, args), reply.batch, 0);
+  EndReply(session, begin);
   session.CountSync();
+}
+
+// As Session::EndReply, of a reply in a task that is of many commands.
+void PostponedTask::EndReply(Session& session, size_t begin) {
+  if (session.silence.holds()) session.out.resize(begin);
+  session.silence.CountCommand();
 }
 
 void PostponedTask::GiveUp(ServerState& state, Session& session) {

@@ -91,6 +91,7 @@ class PostponedTask final : public Task {
   Reply& Add(const Slots& slots);
   static void ExecutePiece(const ServerCall& call, Reply& reply);
   void Finish(const ServerCall& call, const Reply& reply);
+  static void EndReply(Session& session, size_t begin);
   void ChargeAll();
 
   MemoryBudget& budget_;

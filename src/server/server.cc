@@ -119,6 +119,17 @@ void Server::WakeAll() {
   for (auto& worker : workers_) worker->Wake();
 }
 
+ServerCounts Server::CountAll() {
+  ServerCounts all;
+  for (const auto& worker : workers_) all.Add(worker->statistics());
+  for (uint32_t i = 0; i < keyspaces().count(); ++i) {
+    const Engine* const engine = keyspaces().if_used(i);
+    if (engine != nullptr) all.expired_keys += engine->Statistics().expired_keys;
+  }
+  all.evicted_clients = clients().evicted();
+  return all;
+}
+
 std::string Server::Describe(std::span<const std::string_view> sections) {
   return DescribeServer(*this, sections);
 }

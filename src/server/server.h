@@ -57,6 +57,8 @@ class Server final : public Administration, private WorkerPool {
   Keyspaces& keyspaces() { return state_.keyspaces(); }
   durable::Persistence* persistence() override { return state_.persistence(); }
 
+  ServerCounts Counts() override { return counts_base_.Since(CountAll()); }
+  void ResetCounts() override { counts_base_.Set(CountAll()); }
   std::string Describe(std::span<const std::string_view> sections) override;
   ServerOptions options() const override { return state_.options().Get(); }
   std::string SetOptions(std::span<const OptionChange> changes) override;
@@ -68,6 +70,7 @@ class Server final : public Administration, private WorkerPool {
   void Place(std::unique_ptr<Stream> stream) override;
   void WakeAll() override;
 
+  ServerCounts CountAll();
   // Remembers why Start() fails; returns `status`.
   Status FailStart(const Status& status, std::string problem);
   Status Listen(const ServerOptions& options, const Address& address);
@@ -76,6 +79,7 @@ class Server final : public Administration, private WorkerPool {
 
   std::string problem_;  // written by Start() alone
   std::atomic<bool> stopping_{false};
+  StatisticsBase counts_base_;
 
   // Declared in the order in which they must outlive each other.
   ServerState state_;

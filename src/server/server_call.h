@@ -46,7 +46,13 @@ class ServerHost final : public CommandHost {
   size_t AnswerBytesMax(const Session& session) const override {
     return turn_.AnswerBytesMax(session);
   }
-  void CountError() override { turn_.CountError(); }
+  void CountError(std::string_view error) override { turn_.CountError(error); }
+  uint64_t MonotonicNs() const override { return turn_.MonotonicNs(); }
+  uint64_t error_count() const override { return turn_.error_count(); }
+  void CountCommand(Session& session, const Command& command,
+                    std::span<const std::string_view> args, uint64_t ns, bool has_failed) override {
+    turn_.CountCommand(session, command, args, ns, has_failed);
+  }
 
  private:
   ServerState& state_;

@@ -58,6 +58,7 @@ ServerState::ServerState(const ServerOptions& options, const Environment& enviro
       options_(options),
       log_(environment),
       start_ms_(environment.clock.MonotonicMs()),
+      start_unix_s_(environment.clock.WallMs() / 1000),
       run_id_(fmt::format("{:016x}{:016x}{:08x}", environment.random.Next(),
                           environment.random.Next(),
                           static_cast<uint32_t>(environment.random.Next()))),
@@ -134,6 +135,14 @@ std::string ServerState::SetOptions(std::span<const OptionChange> changes) {
     if (persistence_ != nullptr) ApplyToPersistence(options);
     if (hot_gets_ != nullptr) hot_gets_->NoteOptions();
   });
+}
+
+void ServerState::NoteMemory() {
+  const uint64_t used = keyspaces_->budget().used();
+  uint64_t peak = memory_peak();
+  while (used > peak &&
+         !memory_peak_.compare_exchange_weak(peak, used, std::memory_order_relaxed)) {
+  }
 }
 
 }  // namespace skep

@@ -6,6 +6,7 @@
 // Thread-safe from Open() on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,11 +17,13 @@
 #include "durable/persistence.h"
 #include "keyspace/keyspaces.h"
 #include "ranges/served_ranges.h"
+#include "server/client_pause.h"
 #include "server/client_registry.h"
 #include "server/current_options.h"
 #include "server/cursor_table.h"
 #include "server/reply_memory.h"
 #include "server/server_log.h"
+#include "server/slow_log.h"
 #include "skep/store.h"
 
 namespace skep {
@@ -54,6 +57,7 @@ class ServerState {
   uint64_t instance() const { return instance_; }
   const std::string& run_id() const { return run_id_; }
   uint64_t start_monotonic_ms() const { return start_ms_; }
+  uint64_t start_unix_s() const { return start_unix_s_; }
 
   ServerLog& log() { return log_; }
   CurrentOptions& options() { return options_; }
@@ -78,6 +82,12 @@ class ServerState {
   CursorTable<std::shared_ptr<const Snapshot>>& key_scans() { return key_scans_; }
   const SipKey& token_secret() const { return token_secret_; }
   ReplyMemory& replies() { return *replies_; }
+  // The most bytes that memory has been seen to take; workers look at it now and then.
+  void NoteMemory();
+  uint64_t memory_peak() const { return memory_peak_.load(std::memory_order_relaxed); }
+  ClientPause& pause() { return pause_; }
+  SlowLog& slow_log() { return slow_log_; }
+  LatencyMonitor& latency() { return latency_; }
   // Null without the option xdp.
   HotGets* hot_gets() { return hot_gets_.get(); }
 
@@ -91,6 +101,7 @@ class ServerState {
   CurrentOptions options_;
   ServerLog log_;
   const uint64_t start_ms_;
+  const uint64_t start_unix_s_;
   const std::string run_id_;
   const uint64_t instance_;
   StoreTime time_;  // used by a store in memory
@@ -105,6 +116,10 @@ class ServerState {
   CursorTable<std::shared_ptr<const Snapshot>> key_scans_;
   const SipKey token_secret_;
   std::unique_ptr<ReplyMemory> replies_;
+  ClientPause pause_;
+  SlowLog slow_log_;
+  LatencyMonitor latency_;
+  std::atomic<uint64_t> memory_peak_{0};  // relaxed: nothing else is read because of it
 };
 
 }  // namespace skep

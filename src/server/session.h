@@ -21,6 +21,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/network.h"
 #include "engine/engine.h"
@@ -34,6 +35,7 @@ namespace skep {
 class DatagramPort;
 class ServerCall;
 class ServerState;
+struct Command;
 struct Session;
 
 // A command that takes many turns: it does a bounded piece each time, so that the worker's other
@@ -56,6 +58,27 @@ class Task {
   virtual int patience_ms() const { return 0; }
 };
 
+// A command whose task runs, and what it has had of the worker's time.
+struct RunningCommand {
+  const Command* command;
+  std::vector<std::string> words;  // as SLOWLOG tells them (slow_log.h)
+  uint64_t ns = 0;
+};
+
+// CLIENT REPLY: which replies are not sent.
+struct Silence {
+  static constexpr int kThisAndNext = 2;
+
+  bool is_on = false;  // none is
+  int skips = 0;       // commands until replies are sent again, this one among them
+
+  bool holds() const { return is_on || skips > 0; }
+  // Called when a command has its reply.
+  void CountCommand() {
+    if (skips > 0) --skips;
+  }
+};
+
 struct Session {
   struct Mark {
     uint64_t from;  // position in the stream of replies, counted from the connection's start
@@ -72,12 +95,14 @@ struct Session {
   uint64_t out_base = 0;   // position of out[0] in the stream of replies
   std::deque<Mark> marks;  // positions rise
   std::unique_ptr<Task> task;
+  std::unique_ptr<RunningCommand> running;   // with a task of one command
   std::unique_ptr<Transaction> transaction;  // since MULTI
   std::unique_ptr<PackedSession> packed;     // null unless it speaks the packed protocol
   WatchedKeys watched;                       // keys of `keyspace`
   DatagramPort* port = nullptr;              // of a datagram's session; else null
   size_t reply_bytes_max = SIZE_MAX;         // limit of the reply to a datagram
 
+  Silence silence;
   bool begun = false;  // the protocol is known from its first bytes
   int protocol = 2;
   // Replies wait for a sync (CLIENT DURABILITY): all of them, or those of the next `syncs`
@@ -106,6 +131,7 @@ struct Session {
   bool waiting = false;        // it is listed in reply_gates.h
   bool blocked = false;        // the next command waits until there are no marks
   bool put_off = false;        // it is listed in task_queue.h
+  bool held = false;           // CLIENT PAUSE: it is listed in command_dispatch.h
   bool stalled = false;        // the task or the next command waits until the peer has read more
   bool peer_finished = false;  // the peer sends nothing more
   bool closing = false;        // close once `out` is sent
@@ -122,6 +148,13 @@ struct Session {
   void CountSync() {
     if (syncs > 0 && transaction == nullptr) --syncs;
   }
+  // Called when a reply is encoded, or a part of one that goes on, from byte `begin` of `out` on:
+  // takes it back if it is not to be sent.
+  void EndReply(size_t begin) {
+    if (silence.holds()) [[unlikely]]
+      out.resize(begin);
+    if (task == nullptr) silence.CountCommand();
+  }
   // Called by EXEC and DISCARD.
   void EndTransaction() {
     transaction.reset();
@@ -129,7 +162,7 @@ struct Session {
   }
   // How many bytes of input are needed to go on, if that is known.
   size_t wanted() const { return packed == nullptr ? decoder.wanted() : packed->wanted; }
-  bool paused() const { return task != nullptr || blocked || put_off || stalled; }
+  bool paused() const { return task != nullptr || blocked || put_off || held || stalled; }
   size_t unsent() const {
     return out.size() - out_begin + (packed == nullptr ? 0 : packed->held_bytes());
   }

@@ -39,6 +39,9 @@ const Subcommand* Find(const Command& command, std::string_view name) {
 
 std::string SubcommandError(const Command& command, std::span<const std::string_view> args) {
   if (args.size() < 2 || IsHelp(args)) return {};
+  if (EqualsIgnoringCase(args[1], "help")) {
+    return fmt::format("ERR wrong number of arguments for '{}|help' command", command.name);
+  }
   const Subcommand* const sub = Find(command, args[1]);
   if (sub == nullptr) {
     return fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", args[1].substr(0, 128),

@@ -13,7 +13,7 @@ struct Subcommand {
   std::string_view name;  // lower case
   int arity;              // counts both names; negative: the least number
   std::string_view arguments, summary;
-  void (*run)(const ServerCall& call);
+  void (*run)(const ServerCall& call);  // null: the command's own plan and finish do it
 };
 
 // The error about the second word, or the number of words, of a command that has subcommands, as

@@ -123,7 +123,7 @@ void TurnBatch::AddReply(Session& session, const Command& command,
 }
 
 void TurnBatch::AddError(Session& session, std::string_view text) {
-  turn_.CountError();
+  turn_.CountError(text);
   Pend(session, {}).error = text;
 }
 
@@ -190,6 +190,7 @@ void TurnBatch::RunApart(Session& session, const packed::Header& header, Batch& 
 void TurnBatch::Flush() {
   if (pending_.empty() && used_keyspaces_.empty()) return;
   const uint64_t work_before = turn_.work_bytes();
+  const uint64_t began_ns = turn_.MonotonicNs();
   flushed_bytes_ = 0;
   for (const uint32_t keyspace : used_keyspaces_) {
     KeyspaceBatch& shared = batches_[keyspace];
@@ -198,13 +199,15 @@ void TurnBatch::Flush() {
     shared.ticket = turn_.Execute(keyspaces_.at(keyspace), shared.batch);
     flushed_bytes_ += shared.batch.scratch().used() + shared.batch.work_bytes();
   }
-  for (const Pending& p : pending_) {
+  for (Pending& p : pending_) {
+    p.error_count = turn_.error_count();
     if (p.message) {
       FinishMessage(*p.session, *p.message, SlotsOf(p));
     } else if (!p.session->closed) {
       FinishCommand(p);
     }
   }
+  CountCommands(turn_.MonotonicNs() - began_ns);
   if (turn_.work_bytes() - work_before > kWorkBytesMax) {
     for (const Pending& p : pending_) LetOthersGoFirst(*p.session);
   }
@@ -216,6 +219,36 @@ void TurnBatch::Flush() {
   pending_.clear();
   args_.clear();
   ++flush_;
+}
+
+// Each command has an equal share of the time that the flush took. If the flush was slow and no
+// share is, the command with the most bytes is noted for it.
+void TurnBatch::CountCommands(uint64_t ns) {
+  const uint64_t share_ns = ns / std::max<size_t>(pending_.size(), 1);
+  const auto args_of = [&](const Pending& p) {
+    return std::span(std::as_const(args_)).subspan(p.first_arg, p.arg_count);
+  };
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Pending& p = pending_[i];
+    if (p.command == nullptr) continue;
+    const uint64_t errors_after =
+        i + 1 < pending_.size() ? pending_[i + 1].error_count : turn_.error_count();
+    turn_.CountCommand(*p.session, *p.command, args_of(p), share_ns, errors_after != p.error_count);
+  }
+  if (!turn_.IsSlow(ns) || turn_.IsSlow(share_ns)) return;
+  const Pending* largest = nullptr;
+  size_t bytes_most = 0;
+  for (const Pending& p : pending_) {
+    size_t bytes = p.command == nullptr ? 0 : 1;
+    for (const std::string_view arg : args_of(p)) bytes += arg.size();
+    for (uint32_t i = 0; i < p.slot_count; ++i) {
+      bytes += batches_[p.keyspace].batch.outcome(p.first_slot + i).value.size();
+    }
+    if (p.command == nullptr || bytes <= bytes_most) continue;
+    bytes_most = bytes;
+    largest = &p;
+  }
+  if (largest != nullptr) turn_.NoteSlow(*largest->session, WordsToLog(args_of(*largest)), ns);
 }
 
 PostponedTask::Slots TurnBatch::SlotsOf(const Pending& p) const {
@@ -244,7 +277,9 @@ void TurnBatch::FinishCommand(const Pending& p) {
   connections_.Queue(session);
   if (p.command == nullptr) {
     if (session.task != nullptr) return TaskOf(session).AddError(p.error);
-    return RespWriter(session.out, session.protocol).Error(p.error);
+    const size_t begin = session.out.size();
+    RespWriter(session.out, session.protocol).Error(p.error);
+    return session.EndReply(begin);
   }
   const auto args = std::span(std::as_const(args_)).subspan(p.first_arg, p.arg_count);
   const PostponedTask::Slots slots = SlotsOf(p);
@@ -253,7 +288,9 @@ void TurnBatch::FinishCommand(const Pending& p) {
   }
   const ServerCall call(host_, session, *p.command, args);
   if (p.slot_count > 0) call.Await(keyspaces_.at(p.keyspace), slots.ticket);
+  const size_t begin = session.out.size();
   p.command->finish(call, slots.batch, p.first_slot);
+  session.EndReply(begin);
   session.CountSync();
 }
 

@@ -136,6 +136,7 @@ class TurnBatch {
     uint32_t slot_count = 0;
     std::string_view error;
     std::optional<packed::Header> message;
+    uint64_t error_count = 0;  // errors that were counted before it was finished
   };
   struct KeyspaceBatch {
     Batch batch;
@@ -146,6 +147,7 @@ class TurnBatch {
   Pending& Pend(Session& session, std::span<const std::string_view> args);
   PostponedTask::Slots SlotsOf(const Pending& pending) const;
   void FinishCommand(const Pending& pending);
+  void CountCommands(uint64_t ns);
   void FinishMessage(Session& session, const packed::Header& header,
                      const PostponedTask::Slots& slots);
   PostponedTask& TaskOf(Session& session);

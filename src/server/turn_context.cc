@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/server_state.h"
+#include "server/slow_log.h"
 
 namespace skep {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 constexpr size_t kRequestWorkBytes = 256;  // work of a request, beside the bytes it looks at
 // The bytes that the answers of an atomic batch may take however little memory is left.
 constexpr size_t kAnswerBytesFree = 16 << 20;
+constexpr int64_t kNsPerUs = 1000;
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kUsPerSecond = 1'000'000;
 
 }  // namespace
 
@@ -25,6 +29,11 @@ void TurnContext::RefreshOptions() {
     options_ = state_.options().Get();
     options_version_ = version;
     client_bytes_max_ = ClientBytesMax(options_);
+    const int64_t slow_us = options_.slowlog_log_slower_than;
+    slow_ns_ = slow_us < 0 || slow_us > INT64_MAX / kNsPerUs
+                   ? UINT64_MAX
+                   : static_cast<uint64_t>(slow_us * kNsPerUs);
+    latency_ns_ = options_.latency_monitor_threshold * kNsPerMs;
   }
 }
 
@@ -53,7 +62,48 @@ Version TurnContext::Execute(Engine& engine, Batch& batch) {
   work_bytes_ += batch.work_bytes() + kRequestWorkBytes * batch.size();
   Bump(statistics_.batches);
   Bump(statistics_.batch_requests, batch.size());
+  CountLookups(batch);
   return ticket;
 }
+
+// A lookup is a request that asks for a value, or whether there is one.
+void TurnContext::CountLookups(const Batch& batch) {
+  uint64_t lookups = 0;
+  uint64_t hits = 0;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    const Request& request = batch.requests()[slot];
+    if (request.op != Op::kGet && !request.has(Request::kReturnPrevious)) continue;
+    if (IsRange(request.op) || batch.outcome(slot).verdict == Verdict::kPostponed) continue;
+    ++lookups;
+    hits += batch.outcome(slot).present ? 1 : 0;
+  }
+  if (lookups == 0) return;
+  Bump(statistics_.hits, hits);
+  Bump(statistics_.misses, lookups - hits);
+}
+
+void TurnContext::CountCommand(const Session& session, const Command& command,
+                               std::span<const std::string_view> args, uint64_t ns,
+                               bool has_failed) {
+  statistics_.by_command.Count(command, ns, has_failed);
+  if (IsSlow(ns)) [[unlikely]]
+    NoteSlow(session, WordsToLog(args), ns);
+}
+
+void TurnContext::NoteSlow(const Session& session, std::vector<std::string> words, uint64_t ns) {
+  const uint64_t unix_s = state_.environment().clock.WallUs() / kUsPerSecond;
+  if (options_.latency_monitor_threshold != 0 && ns >= latency_ns_) {
+    state_.latency().Add("command", unix_s, ns / kNsPerMs);
+  }
+  if (ns < slow_ns_ || options_.slowlog_max_len == 0) return;
+  state_.slow_log().Add({.unix_s = unix_s,
+                         .us = ns / uint64_t{kNsPerUs},
+                         .words = std::move(words),
+                         .peer = session.info->peer,
+                         .client_name = state_.clients().Name(*session.info)},
+                        options_.slowlog_max_len);
+}
+
+uint64_t TurnContext::MonotonicNs() const { return state_.environment().clock.MonotonicNs(); }
 
 }  // namespace skep

@@ -11,6 +11,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/store_now.h"
 #include "engine/engine.h"
@@ -76,15 +80,34 @@ class TurnContext {
 
   WorkerStatistics& statistics() { return statistics_; }
   const WorkerStatistics& statistics() const { return statistics_; }
-  void CountError() { Bump(statistics_.errors); }
+  void CountError(std::string_view error = {}) {
+    Bump(statistics_.errors);
+    statistics_.by_command.CountError(error);
+  }
+  // Counts a command that has run for so long, and notes it if that was long.
+  void CountCommand(const Session& session, const Command& command,
+                    std::span<const std::string_view> args, uint64_t ns, bool has_failed);
+  uint64_t error_count() const { return statistics_.errors.load(std::memory_order_relaxed); }
+  // Whether a command that has taken so long is to be noted (NoteSlow).
+  bool IsSlow(uint64_t ns) const {
+    return ns >= slow_ns_ || (options_.latency_monitor_threshold != 0 && ns >= latency_ns_);
+  }
+  // Notes a command that took long for SLOWLOG and LATENCY, as far as the options want it.
+  void NoteSlow(const Session& session, std::vector<std::string> words, uint64_t ns);
+  // The time of the monotonic clock, now.
+  uint64_t MonotonicNs() const;
 
  private:
+  void CountLookups(const Batch& batch);
+
   ServerState& state_;
   uint64_t monotonic_ms_ = 0;
   StoreNow now_;
   ServerOptions options_;
   uint64_t options_version_ = UINT64_MAX;
   uint64_t client_bytes_max_ = 0;
+  uint64_t slow_ns_ = UINT64_MAX;  // of slowlog-log-slower-than
+  uint64_t latency_ns_ = 0;        // of latency-monitor-threshold
   uint64_t work_bytes_ = 0;
   uint64_t work_before_turn_ = 0;
   WorkerStatistics statistics_;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kUpkeepMs = 100;
 constexpr int kUpkeepPauseMs = 1;
+constexpr int kHeldMs = 10;  // how late a pause may be seen to have ended
 
 }  // namespace
 
@@ -48,10 +49,11 @@ bool Worker::Turn(int timeout_ms) {
   const bool busy = has_work || upkeep_left_;
   // Remaining upkeep has a piece in each turn; without other work there are few turns, because
   // nobody waits for upkeep and clients may need the processor.
-  const int patience = has_work             ? 0
-                       : upkeep_left_       ? kUpkeepPauseMs
-                       : tasks_.has_ready() ? tasks_.patience_ms()
-                                            : static_cast<int>(kUpkeepMs);
+  const int patience = has_work               ? 0
+                       : upkeep_left_         ? kUpkeepPauseMs
+                       : commands_.has_held() ? kHeldMs
+                       : tasks_.has_ready()   ? tasks_.patience_ms()
+                                              : static_cast<int>(kUpkeepMs);
   const auto events = poller_->Wait(timeout_ms < 0 ? patience : std::min(timeout_ms, patience));
   gates_.SyncIfDue(events.empty(), connections_.size());
   if (!has_tasks && events.empty()) gates_.StayAwake();
@@ -88,6 +90,9 @@ void Worker::ResumeSessions() {
   while (Session* const session = tasks_.TakePutOff()) {
     if (!session->closed) commands_.Continue(*session);
   }
+  for (Session* const session : commands_.TakeHeld()) {
+    if (!session->closed) commands_.Continue(*session);
+  }
   for (Session* const session : connections_.TakeResumed()) {
     if (!session->closed) commands_.Continue(*session);
   }
@@ -110,15 +115,30 @@ void Worker::StepTasks() {
   tasks_.Step([this](Session& session) {
     static const Command kNone{};
     const ServerCall call(host_, session, kNone, {});
+    const uint64_t errors_before = turn_.error_count();
+    const uint64_t began_ns = turn_.MonotonicNs();
+    const size_t begin = session.out.size();
     const bool goes_on = session.task->Step(call);
+    if (session.task->is_of_one_command() && session.silence.holds()) session.out.resize(begin);
+    if (session.running != nullptr) session.running->ns += turn_.MonotonicNs() - began_ns;
     if (!goes_on) {
-      if (session.task->is_of_one_command()) session.CountSync();
+      if (session.running != nullptr) CountRunning(session, turn_.error_count() != errors_before);
+      if (session.task->is_of_one_command()) {
+        session.CountSync();
+        session.silence.CountCommand();
+      }
       session.task.reset();
       if (session.port == nullptr) connections_.Resume(session);
     }
     connections_.Queue(session);
     return goes_on;
   });
+}
+
+void Worker::CountRunning(Session& session, bool has_failed) {
+  const auto running = std::move(session.running);
+  turn_.statistics().by_command.Count(*running->command, running->ns, has_failed);
+  if (turn_.IsSlow(running->ns)) turn_.NoteSlow(session, std::move(running->words), running->ns);
 }
 
 void Worker::Send() {
@@ -132,6 +152,7 @@ void Worker::ReapClosed() {
   gates_.DropIf(is_closed);
   tasks_.DropClosed();
   batch_.DropClosed();
+  commands_.DropClosed();
   connections_.Reap();
 }
 
@@ -141,6 +162,7 @@ void Worker::Upkeep() {
   const uint64_t now_ms = turn_.monotonic_ms();
   if (now_ms < next_upkeep_ms_) return;
   next_upkeep_ms_ = now_ms + kUpkeepMs;
+  SampleRates();
   state_.log().WatchClock(turn_.now());
   upkeep_left_ = state_.keyspaces().Maintain(turn_.now().ms);
   datagrams_.DropOverdue();
@@ -157,6 +179,18 @@ void Worker::Upkeep() {
   acceptor_.Retry();
   connections_.Upkeep();
   ReapClosed();
+}
+
+void Worker::SampleRates() {
+  WorkerStatistics& all = turn_.statistics();
+  const uint64_t now_ms = turn_.monotonic_ms();
+  const auto sample = [&](RateMeter& rate, const std::atomic<uint64_t>& counter) {
+    rate.Sample(now_ms, counter.load(std::memory_order_relaxed));
+  };
+  sample(all.command_rate, all.commands);
+  sample(all.input_rate, all.input_bytes);
+  sample(all.output_rate, all.output_bytes);
+  state_.NoteMemory();
 }
 
 void Worker::Drain() {

@@ -90,6 +90,8 @@ class Worker {
   void ResumeSessions();
   void Handle(const ReadyEvent& event);
   void StepTasks();
+  void CountRunning(Session& session, bool has_failed);
+  void SampleRates();
   void Send();
   void ReapClosed();
   void Upkeep();

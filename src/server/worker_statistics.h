@@ -1,10 +1,41 @@
 // worker_statistics.h: the counters of a worker for INFO.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "server/command_statistics.h"
+
 namespace skep {
+
+// How much a counter has grown in a second, over the last kSamples samples. Owner: the worker that
+// counts; any thread reads.
+class RateMeter {
+ public:
+  static constexpr size_t kSamples = 16;
+
+  void Sample(uint64_t now_ms, uint64_t count) {
+    Point& oldest = points_[next_++ % kSamples];
+    const uint64_t ms = now_ms - oldest.ms;
+    const bool is_known = oldest.ms != 0 && ms > 0;
+    if (is_known) {
+      per_second_.store((count - oldest.count) * 1000 / ms, std::memory_order_relaxed);
+    }
+    oldest = {.ms = now_ms, .count = count};
+  }
+  uint64_t per_second() const { return per_second_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Point {
+    uint64_t ms = 0;  // 0: there was none yet
+    uint64_t count = 0;
+  };
+  std::array<Point, kSamples> points_{};
+  size_t next_ = 0;
+  std::atomic<uint64_t> per_second_{0};
+};
 
 // Relaxed: sums that nothing else depends on.
 struct WorkerStatistics {
@@ -15,7 +46,14 @@ struct WorkerStatistics {
   std::atomic<uint64_t> batch_requests{0};
   std::atomic<uint64_t> input_bytes{0};
   std::atomic<uint64_t> output_bytes{0};
+  std::atomic<uint64_t> reads{0};   // of streams
+  std::atomic<uint64_t> writes{0};  // likewise
   std::atomic<uint64_t> errors{0};
+  std::atomic<uint64_t> hits{0};    // requests that ask for a key's value, or whether it is there,
+  std::atomic<uint64_t> misses{0};  // and find it, or do not
+
+  CommandStatistics by_command;
+  RateMeter command_rate, input_rate, output_rate;  // sampled some ten times a second
 };
 
 // Increments a counter that only one thread writes.

@@ -22,7 +22,7 @@ def field(client, section, name):
 
 def pins(client):
     """Snapshots of the first database."""
-    return int(re.search(rb"db0:.*snapshots=(\d+)", client.call("INFO", "keyspace")).group(1))
+    return int(re.search(rb"keyspace0:.*snapshots=(\d+)", client.call("INFO", "keyspace")).group(1))
 
 
 def is_open(connection):

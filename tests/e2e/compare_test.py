@@ -291,6 +291,13 @@ CONVERSATIONS = {
         ~ SCAN 0 MATCH nosuch* COUNT 1000
         ~ SCAN 0 COUNT 1000 MATCH use
         ~ SCAN 0 count 1000 match use?
+        ~ SCAN "" COUNT 1000
+        ~ SCAN -0 COUNT 1000
+        ~ SCAN 000 COUNT 1000
+        ~ SCAN "+0\x00abc" COUNT 1000
+        SCAN " 0"
+        SCAN -
+        SCAN -0x
         SCAN abc
         SCAN 1.5
         SCAN 99999999999999999999

@@ -377,7 +377,7 @@ class ScanTest(ServerTest):
             for i in range(5000):
                 begun += greedy.pipeline(["SET", "key:000000", i],
                                          ["KSCAN", "-", "+", "COUNT", 1])[1:]
-            pins = int(re.search(rb"db0:.*snapshots=(\d+)",
+            pins = int(re.search(rb"keyspace0:.*snapshots=(\d+)",
                                  self.client.call("INFO", "keyspace")).group(1))
             self.assertLessEqual(pins, 1 + 64)
             oldest, newest = begun[0][0], begun[-1][0]

@@ -149,7 +149,7 @@ void KilledServer::Count(RespConnection& admin) {
   count_ = count->integer;
   const auto info = admin.Ask({"INFO", "keyspace"});
   if (!info) return;
-  const size_t at = info->text.find(kReleased, info->text.find("db1:"));
+  const size_t at = info->text.find(kReleased, info->text.find("keyspace1:"));
   ASSERT_NE(at, std::string::npos) << info->text;
   const uint64_t released = std::strtoull(&info->text[at + kReleased.size()], nullptr, 10);
   EXPECT_GT(released, released_) << server_->output();

@@ -1,0 +1,77 @@
+// command_statistics.h: what a worker counts of each command and of each kind of error, for INFO
+// and LATENCY HISTOGRAM.
+//
+// Commands that share a batch have no times of their own: each gets an equal share of the time that
+// the batch and its replies took. A command that runs by itself has its own, and one that takes
+// many turns the sum of its pieces.
+//
+// Thread safety: the owning worker counts, any thread reads. Relaxed: each counter is a number of
+// its own. The counters of a worker share no cache line with another's.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "server/command.h"
+
+namespace skep {
+
+// Bucket b has the calls that took less than 1.024 microseconds times 2^b and are in no smaller
+// bucket; the last one has all that took longer.
+inline constexpr size_t kLatencyBuckets = 32;
+constexpr uint64_t LatencyBoundNs(size_t bucket) { return uint64_t{1024} << bucket; }
+size_t LatencyBucketOf(uint64_t ns);
+
+// The codes with which errors begin. An error with another one counts as "ERR".
+std::span<const std::string_view> ErrorCodes();
+size_t ErrorCodeOf(std::string_view error);
+
+struct CommandCounts {
+  uint64_t calls = 0;
+  uint64_t ns = 0;        // of all calls
+  uint64_t rejected = 0;  // refused before they ran
+  uint64_t failed = 0;    // calls that answered an error
+  std::array<uint64_t, kLatencyBuckets> latency = {};
+
+  CommandCounts& operator+=(const CommandCounts& other);
+  CommandCounts& operator-=(const CommandCounts& other);
+  bool empty() const { return calls == 0 && rejected == 0; }
+};
+
+class CommandStatistics {
+ public:
+  CommandStatistics();
+
+  // A command that is not of the table is not counted.
+  void Count(const Command& command, uint64_t ns, bool has_failed);
+  void CountRejected(const Command& command);
+  void CountError(std::string_view error) { Bump(errors_[ErrorCodeOf(error)], 1); }
+
+  // `index` is the command's place in AllCommands().
+  CommandCounts Of(size_t index) const;
+  uint64_t errors(size_t code) const { return errors_[code].load(std::memory_order_relaxed); }
+
+ private:
+  struct Counters {
+    std::atomic<uint64_t> calls{0}, ns{0}, rejected{0}, failed{0};
+    std::array<std::atomic<uint64_t>, kLatencyBuckets> latency{};
+  };
+  static constexpr size_t kErrorCodesMax = 16;
+
+  static void Bump(std::atomic<uint64_t>& counter, uint64_t by) {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  Counters* CountersOf(const Command& command);
+
+  const std::span<const Command> commands_;
+  const std::unique_ptr<Counters[]> counters_;
+  std::array<std::atomic<uint64_t>, kErrorCodesMax> errors_{};
+};
+
+}  // namespace skep

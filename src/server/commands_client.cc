@@ -1,0 +1,261 @@
+// CLIENT: what a connection tells of itself, and what is done to connections.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/decimal.h"
+#include "server/client_name.h"
+#include "server/commands.h"
+#include "server/server_call.h"
+#include "server/subcommands.h"
+
+namespace skep {
+
+bool IsClientName(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) { return c >= '!' && c <= '~'; });
+}
+
+bool SetClientName(const ServerCall& call, std::string_view name) {
+  if (name.size() > ClientRegistry::kNameBytesMax) {
+    call.Error(kClientNameTooLong);
+    return false;
+  }
+  if (!IsClientName(name)) {
+    call.Error("ERR Client names cannot contain spaces, newlines or special characters.");
+    return false;
+  }
+  call.administration().clients().SetName(*call.session().info, name);
+  return true;
+}
+
+namespace commands {
+namespace {
+
+void ClientId(const ServerCall& call) {
+  call.reply().Integer(static_cast<int64_t>(call.session().info->id));
+}
+
+void ClientInfoLine(const ServerCall& call) {
+  call.reply().Verbatim(
+      "txt", call.administration().clients().Describe(*call.session().info, call.monotonic_ms()));
+}
+
+// Whether the type of CLIENT LIST and CLIENT KILL is one of Redis's; here all clients are normal.
+bool IsClientType(std::string_view type, bool* is_normal) {
+  *is_normal = EqualsIgnoringCase(type, "normal");
+  return *is_normal || EqualsIgnoringCase(type, "master") || EqualsIgnoringCase(type, "slave") ||
+         EqualsIgnoringCase(type, "replica") || EqualsIgnoringCase(type, "pubsub");
+}
+
+// The lines of some clients, in the order in which they are named.
+void ClientListIds(const ServerCall& call, std::span<const std::string_view> ids) {
+  std::string lines;
+  for (const std::string_view word : ids) {
+    const auto id = ParseInt64(word);
+    if (!id) return call.Error("ERR Invalid client ID");
+    if (*id > 0) {
+      lines +=
+          call.administration().clients().Describe(static_cast<uint64_t>(*id), call.monotonic_ms());
+    }
+  }
+  call.reply().Verbatim("txt", lines);
+}
+
+// CLIENT LIST [TYPE type | ID id ...]
+void ClientList(const ServerCall& call) {
+  const auto options = call.args().subspan(2);
+  if (options.size() > 1 && EqualsIgnoringCase(options[0], "id")) {
+    return ClientListIds(call, options.subspan(1));
+  }
+  bool is_normal = true;
+  if (options.size() == 2 && EqualsIgnoringCase(options[0], "type")) {
+    if (!IsClientType(options[1], &is_normal)) {
+      return call.Error(fmt::format("ERR Unknown client type '{}'", options[1]));
+    }
+  } else if (!options.empty()) {
+    return call.Error(kSyntaxError);
+  }
+  call.reply().Verbatim(
+      "txt", is_normal ? call.administration().clients().DescribeAll(call.monotonic_ms()) : "");
+}
+
+void ClientSetName(const ServerCall& call) {
+  if (SetClientName(call, call.arg(2))) call.reply().SimpleString("OK");
+}
+
+void ClientSetInfo(const ServerCall& call) {
+  const bool name = EqualsIgnoringCase(call.arg(2), "lib-name");
+  if (!name && !EqualsIgnoringCase(call.arg(2), "lib-ver")) {
+    return call.Error(fmt::format("ERR Unrecognized option '{}'", call.arg(2)));
+  }
+  if (call.arg(3).size() > ClientRegistry::kNameBytesMax) return call.Error(kClientNameTooLong);
+  if (!IsClientName(call.arg(3))) {
+    return call.Error(
+        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", call.arg(2)));
+  }
+  call.administration().clients().SetLibrary(*call.session().info, name ? "lib-name" : "lib-ver",
+                                             call.arg(3));
+  call.reply().SimpleString("OK");
+}
+
+void ClientGetName(const ServerCall& call) {
+  const std::string name = call.administration().clients().Name(*call.session().info);
+  return name.empty() ? call.reply().Null() : call.reply().Bulk(name);
+}
+
+// Reads one filter of CLIENT KILL and its value. Returns Redis 7.0's error text, or an empty one.
+std::string ParseKillFilter(std::string_view name, std::string_view value, ClientFilter& filter) {
+  if (EqualsIgnoringCase(name, "id")) {
+    const auto id = ParseInt64(value);
+    if (!id || *id < 1) return "ERR client-id should be greater than 0";
+    filter.id = static_cast<uint64_t>(*id);
+  } else if (EqualsIgnoringCase(name, "type")) {
+    if (!IsClientType(value, &filter.is_normal)) {
+      return fmt::format("ERR Unknown client type '{}'", value);
+    }
+  } else if (EqualsIgnoringCase(name, "addr")) {
+    filter.peer = value;
+  } else if (EqualsIgnoringCase(name, "laddr")) {
+    filter.local = value;
+  } else if (EqualsIgnoringCase(name, "user")) {
+    if (value != "default") return fmt::format("ERR No such user '{}'", value);
+  } else if (EqualsIgnoringCase(name, "skipme")) {
+    filter.skips_self = EqualsIgnoringCase(value, "yes");
+    if (!filter.skips_self && !EqualsIgnoringCase(value, "no")) return std::string(kSyntaxError);
+  } else {
+    return std::string(kSyntaxError);
+  }
+  return {};
+}
+
+// CLIENT KILL address, or CLIENT KILL filter value [filter value ...].
+void ClientKill(const ServerCall& call) {
+  const bool by_address = call.args().size() == 3;
+  ClientFilter filter;
+  if (by_address) filter = {.peer = call.arg(2), .local = {}, .skips_self = false};
+  for (size_t i = 2; !by_address && i < call.args().size(); i += 2) {
+    if (i + 1 == call.args().size()) return call.Error(kSyntaxError);
+    const std::string wrong = ParseKillFilter(call.arg(i), call.arg(i + 1), filter);
+    if (!wrong.empty()) return call.Error(wrong);
+  }
+  bool ends_self = false;
+  const size_t count = call.administration().EndClients(filter, *call.session().info, &ends_self);
+  if (ends_self) call.session().closing = true;
+  if (!by_address) return call.reply().Integer(static_cast<int64_t>(count));
+  if (count == 0) return call.Error("ERR No such client");
+  call.reply().SimpleString("OK");
+}
+
+void ClientNoEvict(const ServerCall& call) {
+  const bool on = EqualsIgnoringCase(call.arg(2), "on");
+  if (!on && !EqualsIgnoringCase(call.arg(2), "off")) return call.Error(kSyntaxError);
+  call.session().info->is_kept.store(on, std::memory_order_relaxed);
+  call.reply().SimpleString("OK");
+}
+
+void ClientDurability(const ServerCall& call) {
+  const bool always = EqualsIgnoringCase(call.arg(2), "always");
+  const bool next = EqualsIgnoringCase(call.arg(2), "next");
+  if (!always && !next && !EqualsIgnoringCase(call.arg(2), "default")) {
+    return call.Error("ERR durability is ALWAYS, NEXT or DEFAULT");
+  }
+  if (call.administration().persistence() == nullptr) {
+    return call.Error("ERR the data are in memory only: start the server with --dir");
+  }
+  constexpr int kThisAndNext = 2;
+  call.session().syncs = next ? kThisAndNext : 0;
+  call.session().syncs_always = always;
+  call.reply().SimpleString("OK");
+}
+
+// The times of accesses to keys are not kept, so there is nothing to turn off.
+void ClientNoTouch(const ServerCall& call) {
+  const bool on = EqualsIgnoringCase(call.arg(2), "on");
+  if (!on && !EqualsIgnoringCase(call.arg(2), "off")) return call.Error(kSyntaxError);
+  call.reply().SimpleString("OK");
+}
+
+// CLIENT PAUSE milliseconds [WRITE | ALL]
+void ClientPauseAll(const ServerCall& call) {
+  const auto timeout_ms = ParseInt64(call.arg(2));
+  if (call.args().size() > 4) return call.Error(kSyntaxError);
+  const bool only_writes = call.args().size() == 4 && EqualsIgnoringCase(call.arg(3), "write");
+  if (call.args().size() == 4 && !only_writes && !EqualsIgnoringCase(call.arg(3), "all")) {
+    return call.Error("ERR CLIENT PAUSE mode must be WRITE or ALL");
+  }
+  if (!timeout_ms) return call.Error("ERR timeout is not an integer or out of range");
+  if (*timeout_ms < 0) return call.Error("ERR timeout is negative");
+  const uint64_t now_ms = call.monotonic_ms();
+  const uint64_t longest_ms = UINT64_MAX - now_ms;
+  call.state().pause().Begin(now_ms + std::min(static_cast<uint64_t>(*timeout_ms), longest_ms),
+                             only_writes, now_ms);
+  call.reply().SimpleString("OK");
+}
+
+void ClientUnpause(const ServerCall& call) {
+  call.state().pause().End();
+  call.reply().SimpleString("OK");
+}
+
+void ClientReply(const ServerCall& call) {
+  Silence& silence = call.session().silence;
+  if (EqualsIgnoringCase(call.arg(2), "on")) {
+    silence = {};
+    call.reply().SimpleString("OK");
+  } else if (EqualsIgnoringCase(call.arg(2), "off")) {
+    silence = {.is_on = true};
+  } else if (EqualsIgnoringCase(call.arg(2), "skip")) {
+    if (!silence.is_on) silence.skips = Silence::kThisAndNext;
+  } else {
+    call.Error(kSyntaxError);
+  }
+}
+
+// No command of this server waits for others, so there is nobody to unblock.
+void ClientUnblock(const ServerCall& call) {
+  const bool has_reason = call.args().size() == 4;
+  if (has_reason && !EqualsIgnoringCase(call.arg(3), "timeout") &&
+      !EqualsIgnoringCase(call.arg(3), "error")) {
+    return call.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+  }
+  if (call.args().size() > 4) return call.Error(kSyntaxError);
+  if (!ParseInt64(call.arg(2))) return call.Error(kNotAnInteger);
+  call.reply().Integer(0);
+}
+
+constexpr Subcommand kClientSubcommands[] = {
+    {"durability", 3, "<ALWAYS | NEXT | DEFAULT>",
+     "Reply when a write survives a power loss: always, to the next command; or as appendfsync "
+     "says.",
+     ClientDurability},
+    {"getname", 2, "", "Return the name of the current connection.", ClientGetName},
+    {"id", 2, "", "Return the ID of the current connection.", ClientId},
+    {"info", 2, "", "Return information about the current client connection.", ClientInfoLine},
+    {"kill", -3, "<addr | filter value [filter value ...]>",
+     "End the connections that match: ID, TYPE, ADDR, LADDR, USER, SKIPME <YES | NO>.", ClientKill},
+    {"list", -2, "[TYPE <type> | ID <id> ...]", "Return information about client connections.",
+     ClientList},
+    {"no-evict", 3, "<ON | OFF>", "Keep the current connection when maxmemory-clients is exceeded.",
+     ClientNoEvict},
+    {"no-touch", 3, "<ON | OFF>", "Do nothing: the times of accesses to keys are not kept.",
+     ClientNoTouch},
+    {"pause", -3, "<milliseconds> [WRITE | ALL]",
+     "Let commands of all clients wait, or only those that write.", ClientPauseAll},
+    {"reply", 3, "<ON | OFF | SKIP>", "Send replies, none, or none to the next command.",
+     ClientReply},
+    {"setinfo", 4, "<LIB-NAME | LIB-VER> <value>", "Name the library of the current connection.",
+     ClientSetInfo},
+    {"setname", 3, "<name>", "Assign the name <name> to the current connection.", ClientSetName},
+    {"unblock", -3, "<id> [TIMEOUT | ERROR]", "Return 0: no command waits for others.",
+     ClientUnblock},
+    {"unpause", 2, "", "End a pause.", ClientUnpause},
+};
+
+}  // namespace
+
+void RunClient(const ServerCall& call) { RunSubcommand(call); }
+
+std::span<const Subcommand> ClientSubcommands() { return kClientSubcommands; }
+
+}  // namespace commands
+}  // namespace skep

@@ -1,0 +1,188 @@
+// Commands about single keys as objects: OBJECT, COPY, DUMP, RESTORE.
+#include <climits>
+#include <optional>
+
+#include "base/decimal.h"
+#include "durable/rdb_payload.h"
+#include "server/commands.h"
+#include "server/expiry_args.h"
+#include "server/optimistic_write.h"
+#include "server/server_call.h"
+#include "server/subcommands.h"
+
+namespace skep::commands {
+namespace {
+
+constexpr std::string_view kNoFrequency =
+    "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
+    "when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+constexpr std::string_view kNoIdleTime = "ERR the times of accesses to keys are not kept";
+
+// How Redis would keep a value that SET has stored.
+std::string_view EncodingOf(std::string_view value) {
+  constexpr size_t kEmbeddedBytesMax = 44;
+  if (value.size() <= kDecimalBytesMax && ParseInt64(value)) return "int";
+  return value.size() <= kEmbeddedBytesMax ? "embstr" : "raw";
+}
+
+constexpr Subcommand kObjectSubcommands[] = {
+    {"encoding", 3, "<key>",
+     "Return how Redis keeps a value that SET has stored: int, embstr or raw.", nullptr},
+    {"freq", 3, "<key>", "Return an error: accesses are not counted.", nullptr},
+    {"idletime", 3, "<key>", "Return an error: the times of accesses are not kept.", nullptr},
+    {"refcount", 3, "<key>", "Return 1: a value belongs to its key alone.", nullptr},
+};
+
+struct CopyArgs {
+  bool replaces = false;
+  std::optional<int64_t> keyspace;
+};
+
+// Returns Redis's error text, or an empty one. `keyspaces`: how many there are.
+std::string_view ParseCopy(std::span<const std::string_view> options, uint32_t keyspaces,
+                           CopyArgs& to) {
+  for (size_t i = 0; i < options.size(); ++i) {
+    if (EqualsIgnoringCase(options[i], "replace")) {
+      to.replaces = true;
+    } else if (EqualsIgnoringCase(options[i], "db") && i + 1 < options.size()) {
+      to.keyspace = ParseInt64(options[++i]);
+      if (!to.keyspace) return kNotAnInteger;
+      if (*to.keyspace < INT_MIN || *to.keyspace > INT_MAX) {
+        return "ERR value is out of range, value must between -2147483648 and 2147483647";
+      }
+      if (*to.keyspace < 0 || *to.keyspace >= keyspaces) return "ERR DB index is out of range";
+    } else {
+      return kSyntaxError;
+    }
+  }
+  return {};
+}
+
+struct RestoreArgs {
+  bool replaces = false;
+  bool is_absolute = false;
+};
+
+// Returns Redis's error text, or an empty one.
+std::string_view ParseRestore(std::span<const std::string_view> options, RestoreArgs& to) {
+  bool has_access = false;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const bool has_value = i + 1 < options.size() && !has_access;
+    const bool is_idle_time = EqualsIgnoringCase(options[i], "idletime");
+    if (EqualsIgnoringCase(options[i], "replace")) {
+      to.replaces = true;
+    } else if (EqualsIgnoringCase(options[i], "absttl")) {
+      to.is_absolute = true;
+    } else if (has_value && (is_idle_time || EqualsIgnoringCase(options[i], "freq"))) {
+      constexpr int64_t kFrequencyMax = 255;
+      const auto number = ParseInt64(options[++i]);
+      if (!number) return kNotAnInteger;
+      if (is_idle_time && *number < 0) return "ERR Invalid IDLETIME value, must be >= 0";
+      if (!is_idle_time && (*number < 0 || *number > kFrequencyMax)) {
+        return "ERR Invalid FREQ value, must be >= 0 and <= 255";
+      }
+      has_access = true;
+    } else {
+      return kSyntaxError;
+    }
+  }
+  return {};
+}
+
+// The request of RESTORE; an error text, with its code, if its lifetime or payload is wrong.
+std::string_view MakeRestore(const ServerCall& call, const RestoreArgs& args, Scratch& scratch,
+                             Request& request) {
+  request = {.op = args.replaces ? Op::kPut : Op::kInsert, .key = call.arg(1), .other = {}};
+  const auto lifetime_ms = ParseInt64(call.arg(2));
+  if (!lifetime_ms) return kNotAnInteger;
+  if (*lifetime_ms < 0) return "ERR Invalid TTL value, must be >= 0";
+  const auto value = durable::RestoreString(call.arg(3), call.engine().traits().value_bytes_max);
+  if (!value) return scratch.Concat("ERR ", value.error().what());
+  request.value = scratch.Copy(*value);
+  if (*lifetime_ms == 0) return {};
+  return ParseDeadline(call.arg(2), args.is_absolute ? kUnixMilliseconds : kMilliseconds,
+                       PastTimes::kInvalid, call.now(), call.command().name, scratch,
+                       request.deadline_ms);
+}
+
+}  // namespace
+
+std::span<const Subcommand> ObjectSubcommands() { return kObjectSubcommands; }
+
+Plan PlanObject(const Call& call, Batch& batch) {
+  if (call.args().size() == 3) batch.Get(call.arg(2));
+  return Plan::Requests();
+}
+
+void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot) {
+  if (call.args().size() < 3) return RunSubcommand(call);
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  if (!out.present) return call.reply().Null();
+  if (EqualsIgnoringCase(call.arg(1), "encoding")) return call.reply().Bulk(EncodingOf(out.value));
+  if (EqualsIgnoringCase(call.arg(1), "refcount")) return call.reply().Integer(1);
+  call.Error(EqualsIgnoringCase(call.arg(1), "freq") ? kNoFrequency : kNoIdleTime);
+}
+
+void RunCopy(const ServerCall& call) {
+  CopyArgs args;
+  const std::string_view error =
+      ParseCopy(call.args().subspan(3), call.state().keyspaces().count(), args);
+  if (!error.empty()) return call.Error(error);
+  if (args.keyspace.value_or(call.session().keyspace) != call.session().keyspace) {
+    return call.Error("ERR COPY to another database: nothing happens in two at one instant");
+  }
+  const std::string_view from = call.arg(1);
+  const std::string_view to = call.arg(2);
+  if (from == to) return call.Error("ERR source and destination objects are the same");
+  const auto make = [&](const Batch& read, Batch& write) {
+    const Outcome& found = read.outcome(0);
+    if (!found.present) return;
+    write.Add({.op = args.replaces ? Op::kPut : Op::kInsert,
+               .key = to,
+               .value = write.scratch().Copy(found.value),
+               .other = {},
+               .deadline_ms = found.deadline_ms});
+  };
+  Batch write(Batch::Kind::kAtomic);
+  if (!WriteIfUnchanged(call, std::span(&from, 1), make, write)) return;
+  const bool has_stored = write.size() == 2 && write.outcome(1).verdict == Verdict::kDone;
+  call.reply().Integer(has_stored ? 1 : 0);
+}
+
+void FinishDump(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  out.present ? call.reply().Bulk(durable::DumpString(out.value)) : call.reply().Null();
+}
+
+// That a key is there is told before what is wrong with the payload, as in Redis.
+Plan PlanRestore(const ServerCall& call, Batch& batch) {
+  RestoreArgs args;
+  const std::string_view error = ParseRestore(call.args().subspan(4), args);
+  if (!error.empty()) return Plan::Error(error);
+  Request request;
+  const std::string_view problem = MakeRestore(call, args, batch.scratch(), request);
+  if (problem.empty()) {
+    batch.Add(request);
+    return Plan::Requests();
+  }
+  return args.replaces ? Plan::Error(problem) : PlanLength(call, batch);
+}
+
+void FinishRestore(const ServerCall& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  const bool is_wrong = batch.requests()[slot].op == Op::kGet;
+  if (out.verdict == Verdict::kExists || (is_wrong && out.present)) {
+    return call.Error("BUSYKEY Target key name already exists.");
+  }
+  if (!is_wrong) return call.reply().SimpleString("OK");
+  RestoreArgs args;
+  ParseRestore(call.args().subspan(4), args);
+  Scratch scratch;
+  Request request;
+  call.Error(MakeRestore(call, args, scratch, request));
+}
+
+}  // namespace skep::commands

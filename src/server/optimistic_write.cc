@@ -1,0 +1,58 @@
+#include "server/optimistic_write.h"
+
+#include <vector>
+
+namespace skep {
+namespace {
+
+// The watches of one attempt.
+class Watched {
+ public:
+  explicit Watched(Engine& engine) : engine_(engine) {}
+  ~Watched() {
+    for (const uint64_t watch : watches_) engine_.Unwatch(watch);
+  }
+
+  Status Add(std::string_view key, uint64_t now_ms) {
+    const Result<uint64_t> watch = engine_.Watch(key, now_ms);
+    if (!watch) return watch.error();
+    watches_.push_back(*watch);
+    return {};
+  }
+  uint64_t at(size_t index) const { return watches_[index]; }
+
+ private:
+  Engine& engine_;
+  std::vector<uint64_t> watches_;
+};
+
+}  // namespace
+
+bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> keys,
+                      const MakeWrites& make, Batch& write) {
+  for (int attempt = 0; attempt < kOptimisticAttemptsMax; ++attempt) {
+    Watched watched(call.engine());
+    Batch read;
+    read.set_answer_bytes_max(call.AnswerBytesMax());
+    for (const std::string_view key : keys) {
+      if (const Status s = watched.Add(key, call.time_ms()); !s.ok()) {
+        call.Error(s);
+        return false;
+      }
+      read.Get(key);
+    }
+    call.Execute(read);
+    if (call.Refused(read)) return false;
+    write.Clear();
+    for (size_t i = 0; i < keys.size(); ++i) write.RequireUnchanged(keys[i], watched.at(i));
+    make(read, write);
+    if (write.size() == keys.size()) return true;
+    call.Execute(write);
+    if (call.Refused(write)) return false;
+    if (write.applied()) return true;
+  }
+  call.Error("ERR the keys are written all the time: try again");
+  return false;
+}
+
+}  // namespace skep
