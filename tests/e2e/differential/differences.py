@@ -78,7 +78,7 @@ DIFFERENCES = {
     "SCAN knows its cursors": Entry(
         reason="A cursor is a place in the order of keys, kept by the server; Redis takes any "
                "number for one, and answers with some keys.",
-        command=rb'SCAN (?:"(?:1\\x00)?"|[+-]?\d+)(?: .*)?',
+        command=rb'SCAN (?:"1\\x00"|[+-]?\d+)(?: .*)?',
         redis=rb"(?!-ERR invalid cursor).*",
         skep=rb"-ERR invalid cursor[^\r]*\r\n",
         example=("SCAN 12345",)),
@@ -97,10 +97,44 @@ DIFFERENCES = {
              rb"database\r\n",
         example=("MULTI", "FLUSHALL"),
         parts_ways=True),
+    "what reads first is not queued": Entry(
+        reason="A transaction is one atomic batch, whose requests do not see each other's values.",
+        command=rb"(?:BITOP|COPY) .*",
+        redis=rb"\+QUEUED\r\n",
+        skep=rb"-ERR Command not allowed inside a transaction: it reads before it writes, and a "
+             rb"transaction is one batch\r\n",
+        example=("MULTI", "BITOP NOT a b"),
+        parts_ways=True),
+    "COPY stays in its database": Entry(
+        reason="Nothing happens in two databases at one instant.",
+        command=rb"COPY .* DB \d+.*",
+        redis=rb":[01]\r\n",
+        skep=rb"-ERR COPY to another database: [^\r]*\r\n",
+        example=("SET a 1", "COPY a b DB 1"),
+        parts_ways=True),
+    "OBJECT ENCODING knows values only": Entry(
+        reason="There are no encodings here: the answer is how Redis would keep the value if SET had "
+               "stored it, while Redis also knows how it came about.",
+        command=rb"OBJECT ENCODING .*",
+        redis=rb"\$\d\r\n(?:raw|embstr|int)\r\n",
+        skep=rb"\$\d\r\n(?:raw|embstr|int)\r\n",
+        example=("APPEND a x", "APPEND a y", "OBJECT ENCODING a")),
+    "OBJECT REFCOUNT counts one": Entry(
+        reason="A value belongs to its key alone; Redis shares those that are small integers.",
+        command=rb"OBJECT REFCOUNT .*",
+        redis=rb":2147483647\r\n",
+        skep=rb":1\r\n",
+        example=("SET a 1", "OBJECT REFCOUNT a")),
+    "OBJECT IDLETIME is not kept": Entry(
+        reason="A read writes nothing, not even when it was.",
+        command=rb"OBJECT IDLETIME .*",
+        redis=rb":\d+\r\n",
+        skep=rb"-ERR the times of accesses to keys are not kept\r\n",
+        example=("SET a 1", "OBJECT IDLETIME a")),
     "deadlines end": Entry(
         reason="A deadline is at most 2^56 - 1 milliseconds after 1970, some two million years: an "
                "item has seven bytes for it.",
-        command=rb"(?:PEXPIREAT|SET|GETEX) .*\d{17,}.*",
+        command=rb"(?:PEXPIREAT|SET|GETEX|RESTORE) .*\d{17,}.*",
         redis=rb"(?!-).*",
         skep=rb"-ERR invalid expire time in '\w+' command\r\n",
         example=("SET a 1", "PEXPIREAT a 72057594037927936"),

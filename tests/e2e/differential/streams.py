@@ -126,9 +126,8 @@ class Stream:
         words = self.words
         rare = rare or words.chance(0.2)
         wanted = words.pick(NAMES) if rare else words.rng.choices(NAMES, WEIGHTS)[0]
-        # A transaction of Skep is about one database: differences.py has the examples.
-        if wanted in ("SELECT", "FLUSHALL") and client in self._bound:
-            wanted = "FLUSHDB"
+        if client in self._bound:
+            wanted = NOT_QUEUED.get(wanted, wanted)
         command = [words.case(wanted.encode()), *COMMANDS[wanted].draw(words)]
         if words.chance(0.5 if rare else 0.02):
             spoil(words, command)
@@ -136,6 +135,8 @@ class Stream:
         return tuple(command)
 
 
+# What a transaction of Skep refuses (differences.py has the examples), and what comes instead.
+NOT_QUEUED = {"SELECT": "FLUSHDB", "FLUSHALL": "FLUSHDB", "BITOP": "SETBIT", "COPY": "RENAMENX"}
 NAMES = list(COMMANDS)
 WEIGHTS = [command.weight for command in COMMANDS.values()]
 

@@ -6,7 +6,7 @@ Every command of Skep that Redis 7.0 has too is in COMMANDS or in ELSEWHERE.
 from dataclasses import dataclass
 from typing import Callable
 
-from .words import DATABASES, PATTERNS
+from .words import DATABASES, NOT_NUMBERS, PATTERNS, PAYLOADS
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,133 @@ def hello(words):
     return [protocol, *options]
 
 
+def index(words):
+    """An offset from the start or the end of a value, or a number that is none."""
+    return b"%d" % words.rng.randrange(-12, 12) if words.chance(0.8) else words.number()
+
+
+def getrange(words):
+    return [words.key(), index(words), index(words)]
+
+
+# No offset for which Redis would make a value of hundreds of megabytes.
+def setrange(words):
+    offset = words.pick([b"0", b"1", b"3", b"10", b"100", b"-1", b"536870912", b"9" * 18,
+                         words.pick(NOT_NUMBERS)])
+    return [words.key(), offset, words.value()]
+
+
+def float_(words):
+    return words.pick([b"1.5", b"-0.1", b"3", b"1e2", b"-1.5e-3", b"0x10", b"+1", b".5", b"inf",
+                       b"-inf", b"nan", b"1e5000", b" 1", b"1 ", b"abc", b"", b"1.5.5",
+                       words.number()])
+
+
+def lcs(words):
+    options = [option for option in ([b"LEN"], [b"IDX"], [b"WITHMATCHLEN"],
+                                     [b"MINMATCHLEN", words.number()]) if words.chance(0.25)]
+    if words.chance(0.1):
+        options.append(words.pick([[b"MINMATCHLEN"], [words.junk()]]))
+    words.rng.shuffle(options)
+    return [words.key(), words.key(), *(words.case(word) for option in options for word in option)]
+
+
+def bit_offset(words):
+    return b"%d" % words.rng.randrange(100) if words.chance(0.85) else words.pick(
+        [b"4294967296", b"-1", words.pick(NOT_NUMBERS)])
+
+
+def bit(words):
+    return words.pick([b"0", b"1", b"0", b"1", b"2", b"-1", words.pick(NOT_NUMBERS)])
+
+
+def bit_range(words):
+    """Up to three words: [start [end [BYTE | BIT]]]."""
+    unit = words.case(words.pick([b"BIT", b"BYTE", b"BIT", b"BYTE", words.junk()]))
+    return [index(words), index(words), unit][:words.pick([0, 0, 1, 2, 2, 3, 3])]
+
+
+def bitop(words):
+    operation = words.case(words.pick([b"AND", b"OR", b"XOR", b"NOT", b"NOT", words.junk()]))
+    return [operation, words.key(), *([words.key()] if words.chance(0.4) else words.keys())]
+
+
+def field(words):
+    kind = words.pick([b"u1", b"u2", b"i2", b"u8", b"i8", b"i5", b"u7", b"i16", b"u32", b"i63",
+                       b"u63", b"i64"])
+    if words.chance(0.05):
+        kind = words.pick([b"u64", b"i65", b"u0", b"i", b"x8", b"U8", b"", words.junk()])
+    offset = bit_offset(words)
+    return [kind, b"#%d" % words.rng.randrange(20) if words.chance(0.3) else offset]
+
+
+def bitfield(words):
+    operations = []
+    for _ in range(words.rng.randrange(4)):
+        operations += words.pick([
+            [b"GET", *field(words)], [b"SET", *field(words), words.number()],
+            [b"INCRBY", *field(words), words.number()],
+            [b"OVERFLOW", words.pick([b"WRAP", b"SAT", b"FAIL", words.junk()])]])
+    if words.chance(0.03):
+        operations.append(words.junk())
+    return [words.key(), *map(words.case, operations)]
+
+
+def bitfield_ro(words):
+    operations = [word for _ in range(words.rng.randrange(4)) for word in [b"GET", *field(words)]]
+    if words.chance(0.1):
+        operations += [b"SET", *field(words), words.number()]
+    return [words.key(), *map(words.case, operations)]
+
+
+# Never into a database by its number: Skep does not do that.
+def copy(words):
+    options = words.pick([[], [], [b"REPLACE"], [b"REPLACE"], [b"DB", b"16"], [b"DB", b"abc"],
+                          [b"DB", b"9" * 11], [b"DB"], [words.junk()]])
+    return [words.key(), words.key(), *map(words.case, options)]
+
+
+def object_(words):
+    subcommand = words.pick([b"ENCODING", b"ENCODING", b"REFCOUNT", b"FREQ", b"IDLETIME",
+                             words.junk()])
+    return [words.case(subcommand), words.key()]
+
+
+def restore(words):
+    options = [option for option in ([b"REPLACE"], [b"REPLACE"], [b"IDLETIME", words.number()],
+                                     [b"FREQ", words.number()]) if words.chance(0.3)]
+    lifetime = b"0" if words.chance(0.6) else words.pick([b"-1", words.pick(NOT_NUMBERS)])
+    if words.chance(0.2):
+        lifetime = words.milliseconds()
+    if words.chance(0.1):
+        options.append(words.pick([[b"FREQ"], [words.junk()]]))
+    words.rng.shuffle(options)
+    payload = words.pick(PAYLOADS)
+    if words.chance(0.2):
+        payload = words.pick([payload[:-1], payload + b"x", b"\x01" + payload[1:], words.value()])
+    return [words.key(), lifetime, payload,
+            *(words.case(word) for option in options for word in option)]
+
+
 # The filter that comes first fits no client: the streams' own must stay.
 def client(words):
-    subcommand = words.pick([b"KILL", b"KILL", b"KILL", b"NO-EVICT", b"SETNAME", b"GETNAME"])
+    subcommand = words.pick([b"KILL", b"KILL", b"KILL", b"NO-EVICT", b"SETNAME", b"GETNAME",
+                             b"LIST", b"PAUSE", b"UNPAUSE", b"REPLY", b"UNBLOCK"])
     name = words.case(subcommand)
+    if subcommand == b"UNPAUSE":
+        return [name]
+    if subcommand == b"LIST":
+        return [name, *words.pick([[b"ID", b"999999999999"], [b"ID", b"abc"], [b"ID", b"0", b"-1"],
+                                   [b"TYPE", b"master"], [b"type", b"PubSub"], [b"TYPE", b"nosuch"],
+                                   [b"TYPE", b"replica", b"x"], [b"ID"], [words.junk()]])]
+    if subcommand == b"PAUSE":
+        return [name, words.pick([b"0", b"-1", b"abc"]),
+                *words.pick([[], [b"WRITE"], [b"all"], [words.junk()]])]
+    if subcommand == b"REPLY":
+        return [name, words.pick([b"ON", b"on", words.junk()])]
+    if subcommand == b"UNBLOCK":
+        return [name, words.pick([b"999999999999", b"0", b"abc"]),
+                *words.pick([[], [b"TIMEOUT"], [b"error"], [words.junk()]])]
     if subcommand == b"GETNAME":
         return [name]
     if subcommand == b"SETNAME":
@@ -176,15 +299,26 @@ def client(words):
 
 COMMANDS = {
     "APPEND": Command(2, key_value),
+    "BITCOUNT": Command(2, lambda words: [words.key(), *bit_range(words)], (SYNTAX, NOT_AN_INTEGER)),
+    "BITFIELD": Command(2, bitfield, (SYNTAX, NOT_AN_INTEGER, "Invalid bitfield type",
+                                      "bit offset is not an integer", "Invalid OVERFLOW type")),
+    "BITFIELD_RO": Command(1, bitfield_ro, (SYNTAX, "Invalid bitfield type", "bit offset is not",
+                                            "only supports the GET")),
+    "BITOP": Command(2, bitop, (SYNTAX, "BITOP NOT must be called")),
+    "BITPOS": Command(2, lambda words: [words.key(), bit(words), *bit_range(words)],
+                      (SYNTAX, NOT_AN_INTEGER, "The bit argument must be 1 or 0")),
     "CLIENT": Command(2, client, (SYNTAX, "No such client", "Unknown client type", "No such user",
                                   "client-id should be greater than 0", "Client names cannot",
                                   "unknown subcommand"),
                       ("nil", "some", "+OK", ":0")),
+    "COPY": Command(2, copy, (SYNTAX, NOT_AN_INTEGER, "are the same", "DB index is out of range",
+                              "value is out of range"), NO_OR_YES),
     "DBSIZE": Command(1, nothing),
     "DECR": Command(1.5, key, (NOT_AN_INTEGER, OVERFLOW)),
     "DECRBY": Command(2, key_number, (NOT_AN_INTEGER, OVERFLOW, "ERR decrement would overflow")),
     "DEL": Command(2, keys, answers=NO_OR_YES),
     "DISCARD": Command(0.5, nothing, ("DISCARD without MULTI",)),
+    "DUMP": Command(1.5, key, answers=NIL_OR_SOME),
     "ECHO": Command(0.5, lambda words: [words.value()]),
     "EXEC": Command(0.5, nothing, ("EXEC without MULTI", "EXECABORT"), answers=NIL_OR_SOME),
     "EXISTS": Command(2, keys, answers=NO_OR_YES),
@@ -194,19 +328,27 @@ COMMANDS = {
     "FLUSHALL": Command(0.2, flush, (SYNTAX,), has_arity=False),
     "FLUSHDB": Command(0.3, flush, (SYNTAX,), has_arity=False),
     "GET": Command(4, key, answers=NIL_OR_SOME),
+    "GETBIT": Command(1.5, lambda words: [words.key(), bit_offset(words)],
+                      ("bit offset is not an integer",), NO_OR_YES),
     "GETDEL": Command(1.5, key, answers=NIL_OR_SOME),
     "GETEX": Command(4, getex, (SYNTAX, NOT_AN_INTEGER, BAD_TIME), answers=NIL_OR_SOME),
+    "GETRANGE": Command(2, getrange, (NOT_AN_INTEGER,)),
     "GETSET": Command(1.5, key_value, answers=NIL_OR_SOME),
     "HELLO": Command(1, hello, ("NOPROTO", "Protocol version is not an integer", "WRONGPASS",
                                 "Syntax error in HELLO option", "Client names cannot contain"),
                      has_arity=False),
     "INCR": Command(1.5, key, (NOT_AN_INTEGER, OVERFLOW)),
     "INCRBY": Command(2, key_number, (NOT_AN_INTEGER, OVERFLOW)),
+    "INCRBYFLOAT": Command(2, lambda words: [words.key(), float_(words)],
+                           ("not a valid float", "would produce NaN or Infinity")),
     "KEYS": Command(1, lambda words: [words.pick(PATTERNS)]),
+    "LCS": Command(1.5, lcs, (SYNTAX, NOT_AN_INTEGER, "please just use IDX")),
     "MGET": Command(2, keys),
     "MSET": Command(2, pairs),
     "MSETNX": Command(2, pairs, answers=NO_OR_YES),
     "MULTI": Command(0.5, nothing, ("MULTI calls can not be nested",)),
+    "OBJECT": Command(2, object_, ("LFU maxmemory policy is not selected",), ("nil", "some", ":1"),
+                      has_arity=False),
     "PERSIST": Command(2, key, answers=NO_OR_YES),
     "PEXPIRE": expire(lambda words: words.milliseconds(), BAD_TIME),
     "PEXPIREAT": expire(lambda words: words.millisecond()),
@@ -218,12 +360,21 @@ COMMANDS = {
     "RENAME": Command(2, two_keys, (NO_KEY,)),
     "RENAMENX": Command(2, two_keys, (NO_KEY,), answers=NO_OR_YES),
     "RESET": Command(0.3, nothing),
+    "RESTORE": Command(3, restore, (SYNTAX, NOT_AN_INTEGER, "BUSYKEY", "Invalid TTL value",
+                                    "Invalid IDLETIME value", "Invalid FREQ value",
+                                    "DUMP payload version or checksum are wrong"), ("+OK",)),
     "SCAN": Command(2, scan, (SYNTAX, NOT_AN_INTEGER, "invalid cursor")),
     "SELECT": Command(1, select, (NOT_AN_INTEGER, "DB index is out of range")),
     "SET": Command(10, set_, (SYNTAX, NOT_AN_INTEGER, BAD_TIME), answers=("nil", "some", "+OK")),
+    "SETBIT": Command(2, lambda words: [words.key(), bit_offset(words), bit(words)],
+                      ("bit offset is not an integer", "bit is not an integer"), NO_OR_YES),
     "SETEX": Command(2, setex(lambda words: words.seconds()), (NOT_AN_INTEGER, BAD_TIME)),
     "SETNX": Command(1.5, key_value, answers=NO_OR_YES),
+    "SETRANGE": Command(2, setrange, (NOT_AN_INTEGER, "offset is out of range",
+                                      "string exceeds maximum allowed size")),
     "STRLEN": Command(1, key),
+    "SUBSTR": Command(1, getrange, (NOT_AN_INTEGER,)),
+    "TOUCH": Command(1, keys, answers=NO_OR_YES),
     "TTL": Command(2, key, answers=NO_KEY_OR_NO_DEADLINE),
     "TYPE": Command(1, key, answers=("+string", "+none")),
     "UNLINK": Command(1, keys, answers=NO_OR_YES),
@@ -232,5 +383,5 @@ COMMANDS = {
 }
 
 # What else both know: of their own server, compared by compare_test.py where it can be.
-ELSEWHERE = {"AUTH", "BGSAVE", "COMMAND", "CONFIG", "INFO", "LASTSAVE", "QUIT", "SAVE",
-             "SHUTDOWN", "TIME"}
+ELSEWHERE = {"AUTH", "BGSAVE", "COMMAND", "CONFIG", "INFO", "LASTSAVE", "LATENCY", "MEMORY", "QUIT",
+             "SAVE", "SHUTDOWN", "SLOWLOG", "TIME"}

@@ -33,6 +33,18 @@ NUMBERS = [b"0", b"1", b"-1", b"5", b"-7", b"100", b"%d" % INT64_MAX, b"%d" % (I
 NOT_NUMBERS = [b"abc", b"", b"1.5", b" 1", b"1 ", b"01", b"-0", b"+1", b"%d" % (INT64_MAX + 1),
                b"%d" % (INT64_MIN - 1), b"9" * 40, b"1\x00", b"0x1", b"1e3"]
 TEXTS = [b"x", b"yy", b"", b"\x00\r\n\xff", b"hello world", b"z" * 1000, b"a'b\"c\\"]
+# What DUMP of Redis 7.0 makes of: x, nothing, hello world, 1000 times z, 5, 300, 70000, 2^63-1.
+PAYLOADS = [
+    b'\x00\x01x\n\x00"\x80\x86_\xbd\xe8H\xd0',
+    b"\x00\x00\n\x00]\x9b\\@\x0f\x7f\xa2\xda",
+    b"\x00\x0bhello world\n\x00\x0b\xfcI\xb9\xa6\xc7\xa04",
+    b"\x00\xc3\x12C\xe8\x01zz\xe0\xff\x00\xe0\xff\x00\xe0\xff\x00\xe0\xc3\x00\x01zz\n\x00"
+    b"9CK\xfa)\xf7T\x9d",
+    b"\x00\xc0\x05\n\x00c/_f\x83/\xb3Q",
+    b"\x00\xc1,\x01\n\x00\x95Ba\xf2e\x82\\\x10",
+    b"\x00\xc2p\x11\x01\x00\n\x00\x01\xa4\x08\xfe\x950\x95\xa5",
+    b'\x00\x139223372036854775807\n\x00:e~\x94\x81\xe8_"',
+]
 PATTERNS = [b"*", b"a", b"a*", b"?", b"key:*", b"key:?", b"*1*", b"[ab]", b"[^a]", b"", b"\\a",
             b"[a-c]", b"key:1", b"nosuch*", b"[", b"\x00*"]
 # None is a number: by luck it would be a deadline that passes soon.
