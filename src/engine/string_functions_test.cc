@@ -171,9 +171,9 @@ TEST_F(StringFunctions, BitFieldRefuses) {
 TEST_F(StringFunctions, AddFloat) {
   EXPECT_EQ(Run(AddFloat, "10.50", "0.1").value, "10.6");
   EXPECT_EQ(Run(AddFloat, std::nullopt, "-1.5e1").returned, "-15");
-  EXPECT_EQ(Run(AddFloat, "abc", "1").status.what(), "value is not a valid float");
-  EXPECT_EQ(Run(AddFloat, "1", "abc").status.what(), "value is not a valid float");
-  EXPECT_EQ(Run(AddFloat, "1", "inf").status.what(), "increment would produce NaN or Infinity");
+  EXPECT_STREQ(Run(AddFloat, "abc", "1").status.what(), "value is not a valid float");
+  EXPECT_STREQ(Run(AddFloat, "1", "abc").status.what(), "value is not a valid float");
+  EXPECT_STREQ(Run(AddFloat, "1", "inf").status.what(), "increment would produce NaN or Infinity");
 }
 
 }  // namespace

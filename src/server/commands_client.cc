@@ -178,7 +178,7 @@ void ClientNoTouch(const ServerCall& call) {
 // CLIENT PAUSE milliseconds [WRITE | ALL]
 void ClientPauseAll(const ServerCall& call) {
   const auto timeout_ms = ParseInt64(call.arg(2));
-  if (call.args().size() > 4) return call.Error(kSyntaxError);
+  if (call.args().size() > 4) return ReplyWrongCount(call);
   const bool only_writes = call.args().size() == 4 && EqualsIgnoringCase(call.arg(3), "write");
   if (call.args().size() == 4 && !only_writes && !EqualsIgnoringCase(call.arg(3), "all")) {
     return call.Error("ERR CLIENT PAUSE mode must be WRITE or ALL");
@@ -213,12 +213,12 @@ void ClientReply(const ServerCall& call) {
 
 // No command of this server waits for others, so there is nobody to unblock.
 void ClientUnblock(const ServerCall& call) {
+  if (call.args().size() > 4) return ReplyWrongCount(call);
   const bool has_reason = call.args().size() == 4;
   if (has_reason && !EqualsIgnoringCase(call.arg(3), "timeout") &&
       !EqualsIgnoringCase(call.arg(3), "error")) {
     return call.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
   }
-  if (call.args().size() > 4) return call.Error(kSyntaxError);
   if (!ParseInt64(call.arg(2))) return call.Error(kNotAnInteger);
   call.reply().Integer(0);
 }

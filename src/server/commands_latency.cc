@@ -16,12 +16,7 @@ namespace {
 void SlowLogGet(const ServerCall& call) {
   constexpr int64_t kCountDefault = 10;
   constexpr int64_t kAll = -1;
-  if (call.args().size() > 3) {
-    return call.Error(
-        fmt::format("ERR unknown subcommand or wrong number of arguments for '{}'. "
-                    "Try SLOWLOG HELP.",
-                    call.arg(1)));
-  }
+  if (call.args().size() > 3) return ReplyWrongCount(call);
   const auto count =
       call.args().size() == 3 ? ParseInt64(call.arg(2)) : std::optional(kCountDefault);
   if (!count || *count < kAll) {

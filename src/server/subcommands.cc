@@ -51,6 +51,12 @@ std::string SubcommandError(const Command& command, std::span<const std::string_
   return fmt::format("ERR wrong number of arguments for '{}|{}' command", command.name, sub->name);
 }
 
+void ReplyWrongCount(const ServerCall& call) {
+  call.Error(
+      fmt::format("ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
+                  call.arg(1).substr(0, 128), UpperCase(call.command().name)));
+}
+
 void RunSubcommand(const ServerCall& call) {
   if (IsHelp(call.args())) return ReplyHelp(call, call.command().subcommands());
   Find(call.command(), call.arg(1))->run(call);

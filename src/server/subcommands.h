@@ -20,6 +20,10 @@ struct Subcommand {
 // Redis says it; empty if there is none.
 std::string SubcommandError(const Command& command, std::span<const std::string_view> args);
 
+// Replies with the error for a number of words that the arity of a subcommand does not tell, as
+// Redis says it.
+void ReplyWrongCount(const ServerCall& call);
+
 // Runs the subcommand that call.arg(1) names, or answers HELP. Requires that SubcommandError()
 // found no error.
 void RunSubcommand(const ServerCall& call);

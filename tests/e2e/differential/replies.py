@@ -4,6 +4,8 @@ Replies are compared as the bytes that came. Where Redis promises less than byte
 is compared: KEYS and SCAN have no order, relative deadlines are read at two different moments.
 """
 
+import re
+
 from .script import name
 from .words import ABSOLUTE_MS, SLACK_MS
 
@@ -68,7 +70,14 @@ def same_time(unit_ms, absolute):
     return same
 
 
+# Lines about clients, of which each server has its own.
+def same_clients(redis, skep):
+    return all(re.fullmatch(rb"[$=]\d+\r\n(?:txt:)?(?:id=\d+ [^\n]*\n)+\r\n", reply)
+               for reply in (redis, skep))
+
+
 COMPARE = {
+    "CLIENT": same_clients,
     "KEYS": same_set,
     "SCAN": same_scan,
     "RANDOMKEY": same_key,
