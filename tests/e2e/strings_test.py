@@ -2,6 +2,7 @@
 """Commands about parts and bits of values: what they read and write at one instant, and what a log
 gives back of them."""
 
+import shutil
 import signal
 import tempfile
 import threading
@@ -74,6 +75,8 @@ class RecoveryTest(unittest.TestCase):
         keys = ["range", "bit", "field", "float", "or", "copy", "restored"]
         with tempfile.TemporaryDirectory(prefix="skep-strings-") as folder:
             server = SkepServer("--dir", folder)
+            self.addCleanup(shutil.rmtree, server.folder, ignore_errors=True)
+            self.addCleanup(server.end)
             with server.connect() as client:
                 for command in (
                         ["SET", "range", "x" * 10_000], ["SETRANGE", "range", 5000, "middle"],
@@ -89,7 +92,6 @@ class RecoveryTest(unittest.TestCase):
                 deadline = client.call("PEXPIRETIME", "copy")
             server.signal(signal.SIGKILL)
             server.wait()
-            server._discard()
             with SkepServer("--dir", folder) as again, again.connect() as client:
                 self.assertEqual(client.call("MGET", *keys), before)
                 self.assertEqual(client.call("PEXPIRETIME", "copy"), deadline)
