@@ -128,6 +128,50 @@ class PythonRedisTest(ServerTest):
         with self.assertRaisesRegex(redis.ResponseError, "unknown command"):
             r.execute_command("NOSUCH")
 
+    def test_parts_bits_and_objects(self):
+        r = self.redis
+        r.set("s", "Hello World")
+        self.assertEqual((r.getrange("s", 0, 4), r.substr("s", 6), r.setrange("s", 6, "Redis")),
+                         (b"Hello", b"World", 11))
+        self.assertEqual((r.incrbyfloat("f", 1.5), r.incrbyfloat("f", -0.25)), (1.5, 1.25))
+        r.mset({"k1": "ohmytext", "k2": "mynewtext"})
+        self.assertEqual((r.lcs("k1", "k2"), r.lcs("k1", "k2", len=True)), (b"mytext", 6))
+        self.assertEqual((r.setbit("b", 7, 1), r.getbit("b", 7), r.bitcount("b"), r.bitpos("b", 1)),
+                         (0, 1, 1, 7))
+        self.assertEqual((r.bitop("NOT", "n", "b"), r.get("n")), (1, b"\xfe"))
+        self.assertEqual(r.bitfield("field").set("u8", 0, 200).incrby("u8", 0, 100).execute(),
+                         [0, 44])
+        self.assertTrue(r.copy("s", "t"))
+        self.assertEqual((r.touch("s", "t", "x"), r.object("encoding", "s")), (2, b"embstr"))
+        self.assertEqual((r.restore("u", 0, r.dump("s")), r.get("u")), (b"OK", b"Hello Redis"))
+        self.assertEqual(r.memory_usage("s"), 12)
+
+    def test_administration(self):
+        r = self.redis
+        r.set("a", 1)
+        info = r.info("everything")
+        self.assertEqual((info["cluster_enabled"], info["blocked_clients"], info["role"]),
+                         (0, 0, "master"))
+        self.assertGreaterEqual(info["cmdstat_set"]["calls"], 1)
+        self.assertEqual(info["db0"], {"keys": 1, "expires": 0, "avg_ttl": 0})
+        self.assertTrue(r.config_resetstat())
+        self.assertEqual(r.info("stats")["keyspace_hits"], 0)
+        self.assertTrue(r.slowlog_reset())
+        r.config_set("slowlog-log-slower-than", 0)
+        r.set("b", 2)
+        r.config_set("slowlog-log-slower-than", -1)
+        self.assertIn(b"SET b 2", [entry["command"] for entry in r.slowlog_get()])
+        self.assertGreaterEqual(r.slowlog_len(), 1)
+        self.assertEqual(r.command_getkeys("MSET", "a", 1, "b", 2), ["a", "b"])
+        self.assertEqual(r.command_list(module="nosuch"), [])
+        self.assertEqual([client["id"] for client in r.client_list(client_id=[str(r.client_id())])],
+                         [str(r.client_id())])
+        self.assertEqual(r.client_list(_type="pubsub"), [])
+        self.assertTrue(r.client_pause(1) and r.client_unpause())
+        self.assertFalse(r.client_unblock(12345))
+        self.assertEqual(r.memory_stats()["keys.count"], 2)
+        self.assertGreater(r.lastsave().year, 2000)
+
     def test_scan_iter_and_pipelines(self):
         pipeline = self.redis.pipeline(transaction=False)
         for i in range(1000):
