@@ -306,7 +306,7 @@ CONVERSATIONS = {
         SLOWLOG GET a
         SLOWLOG GET 1 2
         SLOWLOG nosuch
-        CONFIG GET slowlog*
+        ~ CONFIG GET slowlog*
         CONFIG SET slowlog-log-slower-than -2
         CONFIG SET slowlog-max-len a
         LATENCY LATEST
