@@ -5,7 +5,8 @@
 // stopped. Messages of the packed protocol do not wait.
 //
 // Thread-safe. Relaxed: nothing else is read because of it; a worker that sees a pause a moment
-// late has run a command that came a moment before.
+// late has run a command that came a moment before. Of two pauses that begin at the same time
+// either may be the one that counts.
 #pragma once
 
 #include <algorithm>
