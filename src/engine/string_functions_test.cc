@@ -46,7 +46,7 @@ TEST_F(StringFunctions, SetRange) {
 // Goal: a bit that is the wanted one already is no change, unless the value has to grow for it.
 TEST_F(StringFunctions, SetBit) {
   using enum FunctionEffect::Action;
-  const auto set = [&](std::optional<std::string> value, uint64_t offset, bool bit) {
+  const auto set = [&](const std::optional<std::string>& value, uint64_t offset, bool bit) {
     return Run(SetBit, value, SetBitOperand(offset, bit, operands_));
   };
   EXPECT_EQ(set("\x40", 1, true).action, kKeep);

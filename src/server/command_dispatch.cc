@@ -131,7 +131,8 @@ bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_vie
     HangUpOnWebPage(session);
     return true;
   }
-  if (const auto refusal = Refusal(session, command, args); !refusal.empty()) {
+  const std::string_view refusal = Refusal(session, command, args);
+  if (command == nullptr || !refusal.empty()) {
     AddRefusal(session, command, refusal);
     return true;
   }

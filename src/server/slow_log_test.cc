@@ -40,7 +40,7 @@ TEST(SlowLog, WordsAreShort) {
   words.resize(32);
   EXPECT_EQ(WordsToLog(words)[31], "w");
 
-  const auto log = [](std::vector<std::string_view> args) { return WordsToLog(args); };
+  const auto log = [](const std::vector<std::string_view>& args) { return WordsToLog(args); };
   EXPECT_EQ(log({"auth", "user", "secret"}), (Words{"auth", "(redacted)", "(redacted)"}));
   EXPECT_EQ(log({"HELLO", "3", "AUTH", "secret"}),
             (Words{"HELLO", "3", "(redacted)", "(redacted)"}));
