@@ -36,8 +36,8 @@ class ReleaseGate {
   void Release(Version version);
 
   // Shows the released version in `shown` from now on, for readers in other processes. What is
-  // shown is never above released(), and no lower once Release has returned. Called once; `shown`
-  // must outlive the gate's last Release.
+  // shown is never above released(), and no lower once Release has returned. Called once, or again
+  // with the same word; `shown` must outlive the gate's last Release.
   void ShowIn(std::atomic<Version>* shown);
 
   // Blocks the thread until the ticket is released.
