@@ -79,21 +79,21 @@ LeafSpot::LeafSpot(const LeafHead& head, std::string_view key) : head_(head), ke
   const uint16_t* const all = heads::HeadsOf(head.node(), true);
   sorted_ = std::min(heads::LowerBound(all, form.count, 0, own), uint32_t{form.count});
   while (sorted_ + ties_ < form.count && all[sorted_ + ties_] == own) ++ties_;
-  if (ties_ > kTiesMax || !AddLogPieces()) {
+  if (ties_ * head.stride() > kTiesBytesMax || !AddLogPieces()) {
     verdict_ = Finding::kWhole;
     return;
   }
   const uint32_t items = heads::AfterHeads(true, form.count);
   const bool is_inside = ties_ == 0 || AddPiece(items + sorted_ * head.stride(),
                                                 items + (sorted_ + ties_) * head.stride());
-  if (!is_inside || (pieces_.empty() && !AddPiece(head.fences_, head.log_begin_))) {
+  if (!is_inside || (piece_count_ == 0 && !AddPiece(head.fences_, head.log_begin_))) {
     verdict_ = Finding::kWhole;
   }
 }
 
 bool LeafSpot::AddPiece(uint32_t begin, uint32_t end) {
-  if (begin >= end || end > head_.fill_.bytes) return false;
-  pieces_.push_back(Piece::Around(kFrontBytes + begin, kFrontBytes + end));
+  if (begin >= end || end > head_.fill_.bytes || piece_count_ == kPiecesMax) return false;
+  pieces_[piece_count_++] = Piece::Around(kFrontBytes + begin, kFrontBytes + end);
   return true;
 }
 
@@ -120,7 +120,7 @@ bool LeafSpot::AgreesWith(const std::byte* log_image) const {
          agrees(offsetof(heads::Front, places), count);
 }
 
-Finding LeafSpot::Look(const std::vector<const std::byte*>& bytes, std::string_view* value,
+Finding LeafSpot::Look(std::span<const std::byte* const> bytes, std::string_view* value,
                        uint64_t* delta) const {
   *delta = 0;
   const Finding logged = LookInLog(bytes, value, delta);
@@ -130,7 +130,7 @@ Finding LeafSpot::Look(const std::vector<const std::byte*>& bytes, std::string_v
 }
 
 // kStale: the log does not have the key.
-Finding LeafSpot::LookInLog(const std::vector<const std::byte*>& bytes, std::string_view* value,
+Finding LeafSpot::LookInLog(std::span<const std::byte* const> bytes, std::string_view* value,
                             uint64_t* delta) const {
   uint32_t left = tagged_;
   for (uint32_t i = 0; i < log_pieces_; ++i) {

@@ -14,9 +14,11 @@
 // outside the node, and items with a deadline, which the server's clock judges.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -108,7 +110,10 @@ class LeafHead {
 // Where a key may be in a leaf.
 class LeafSpot {
  public:
-  static constexpr uint32_t kTiesMax = 4;
+  // Items whose heads are the key's are read together, up to so many bytes: decimal keys have tens
+  // of them. With more the leaf is read as a whole, and with more log items that have its tag.
+  static constexpr uint32_t kTiesBytesMax = 2048;
+  static constexpr uint32_t kPiecesMax = 6;
 
   // Requires a valid head.
   LeafSpot(const LeafHead& head, std::string_view key);
@@ -117,16 +122,16 @@ class LeafSpot {
   Finding verdict() const { return verdict_; }
   // What is to be read: the log's pieces first, the newest first, then the sorted items, or the
   // fences if there is none of either.
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  std::span<const Piece> pieces() const { return {pieces_.data(), piece_count_}; }
   // Whether a later image of the log's words leads to the same pieces.
   bool AgreesWith(const std::byte* log_image) const;
   // What the pieces say. `bytes` has each piece's, in the same order. *value is a view of those;
   // *delta: of the version, over that of the node.
-  Finding Look(const std::vector<const std::byte*>& bytes, std::string_view* value,
+  Finding Look(std::span<const std::byte* const> bytes, std::string_view* value,
                uint64_t* delta) const;
 
  private:
-  Finding LookInLog(const std::vector<const std::byte*>& bytes, std::string_view* value,
+  Finding LookInLog(std::span<const std::byte* const> bytes, std::string_view* value,
                     uint64_t* delta) const;
   Finding LookAmongSorted(const std::byte* bytes, std::string_view* value) const;
   Finding LookAtFences(const std::byte* bytes) const;
@@ -140,7 +145,8 @@ class LeafSpot {
   uint32_t ties_ = 0;    // how many may
   uint32_t log_pieces_ = 0;
   Finding verdict_ = Finding::kStale;
-  std::vector<Piece> pieces_;
+  std::array<Piece, kPiecesMax> pieces_;
+  uint32_t piece_count_ = 0;
 };
 
 // The image of a whole leaf, as of `word`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/prefetch.h"
 #include "btree/page_table.h"
 #include "skep/options.h"
 
@@ -51,13 +52,14 @@ bool LeafReader::Read(std::span<LeafQuestion> questions) {
 bool LeafReader::ReadSome(std::span<LeafQuestion> questions) {
   for (LeafQuestion& question : questions) question.finding = Finding::kStale;
   for (uint32_t i = 0; i < kTriesMax; ++i) {
-    Tries tries;
+    tries_.clear();
+    tries_.reserve(questions.size());
     for (LeafQuestion& question : questions) {
-      if (question.finding == Finding::kStale) tries.push_back({.question = &question});
+      if (question.finding == Finding::kStale) tries_.push_back({.question = &question});
     }
-    if (tries.empty()) return true;
-    statistics_.tries += tries.size();
-    if (!TryAll(tries)) return false;
+    if (tries_.empty()) return true;
+    statistics_.tries += tries_.size();
+    if (!TryAll(tries_)) return false;
   }
   for (LeafQuestion& question : questions) {
     if (question.finding == Finding::kStale) question.finding = Finding::kAsk;
@@ -114,9 +116,12 @@ bool LeafReader::HasRow(const Try& t) {
 }
 
 bool LeafReader::Locate(Tries& tries) {
-  bool are_known = true;
   for (Try& t : tries) {
     t.place = PlaceOf(t.question->link);
+    FetchLine(t.place);  // the misses of all places overlap
+  }
+  bool are_known = true;
+  for (Try& t : tries) {
     if (t.place == nullptr) {
       Ask(t);
     } else if (!HasRow(t)) {
@@ -199,10 +204,10 @@ void LeafReader::AskForPieces(Try& t) {
     if (t.image == nullptr) Fail(t);
     return;
   }
-  t.pieces.clear();
-  for (const Piece piece : t.spot->pieces()) {
-    t.pieces.push_back(AddOfBuffer(*t.place, piece));
-    if (t.pieces.back() == nullptr) return Fail(t);
+  const auto pieces = t.spot->pieces();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    t.pieces[i] = AddOfBuffer(*t.place, pieces[i]);
+    if (t.pieces[i] == nullptr) return Fail(t);
   }
   if (!t.is_log_sure) t.log = AddOfBuffer(*t.place, kLogPiece);
 }

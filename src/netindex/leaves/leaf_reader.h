@@ -62,11 +62,12 @@
 //   epoch.
 //
 // A server that dies. Its memory stays mapped (mem), as it was. The caller looks whether the
-//   connection is there after the reads, before it uses what they say.
+//   connection is there after the reads, before it uses what they say (leaf_session.h).
 //
 // Not thread-safe: one owner, the endpoint's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -173,7 +174,7 @@ class LeafReader {
     std::byte* image = nullptr;  // of the head, then of the whole leaf
     btree::NodeWord word = {};
     std::optional<LeafSpot> spot = {};
-    std::vector<const std::byte*> pieces = {};
+    std::array<const std::byte*, LeafSpot::kPiecesMax> pieces = {};  // of the spot
     std::byte* log = nullptr;  // the log's words once more; null: the head's count
     bool is_log_sure = false;  // the head's words of the log are no older than its word
     Finding found = Finding::kStale;
@@ -220,6 +221,7 @@ class LeafReader {
   std::vector<std::unique_ptr<Place[]>> places_;  // by LID, so many together
   std::vector<rma::Operation> operations_;
   WordMemory memory_;
+  Tries tries_;
   LeafReaderStatistics statistics_;
 };
 

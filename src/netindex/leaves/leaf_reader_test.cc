@@ -114,6 +114,22 @@ TEST_F(LeafReaderTest, TakesThreeRoundTrips) {
   EXPECT_EQ(CostOf(tree_->Get(absent)).posts, 3u);
 }
 
+// Goal: a key whose head many other keys have needs no whole leaf.
+// Method: decimal keys in leaves of the default size: some tens of them differ in their last bytes.
+TEST_F(LeafReaderTest, ReadsKeysWithEqualHeadsTogether) {
+  Share({.shared = true});
+  Load(10'000);
+  for (uint64_t i = 0; i < 20'000; i += 194) {
+    const std::string key = KeyOf(i);
+    const LeafQuestion question = tree_->Get(key);
+    Read(question);
+    const LeafReaderStatistics cost = CostOf(question);
+    ASSERT_EQ(cost.answered, 1u);
+    ASSERT_EQ(cost.posts, 3u);
+    ASSERT_LT(cost.bytes, 4096u);
+  }
+}
+
 // Goal: many questions take as many round trips as one does.
 TEST_F(LeafReaderTest, ReadsLeavesSideBySide) {
   Share();
