@@ -25,8 +25,8 @@ struct BtreeOptions {
   // state under concurrent writes, and there are no snapshots: calls that need one (Store::Count,
   // Store::Scan) are refused with kNotSupported.
   bool multi_version = true;
-  // True: the tree lies in memory that other processes may map, so that they can read its leaves.
-  // Its pages have 2 MiB only where the kernel gives these to files of memory.
+  // True: the tree of keyspace 0 lies in memory that other processes may map, so that they can read
+  // its leaves. Its pages have 2 MiB only where the kernel gives these to files of memory.
   bool shared = false;
 
   friend bool operator==(const BtreeOptions&, const BtreeOptions&) = default;

@@ -111,6 +111,7 @@ Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapp
   for (const auto& [index, engine] : options.keyspace_engines) {
     specs_[index] = *ParseEngine(engine, IndexOptionsOf(options));
   }
+  for (uint32_t index = 1; index < count(); ++index) specs_[index].options.btree.shared = false;
 }
 
 Keyspaces::Keyspaces(std::vector<std::unique_ptr<Engine>> engines)

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "netindex/leaves/leaf_share.h"
 #include "server/command.h"
 #include "server/hot_gets.h"
 #include "server/server.h"
@@ -319,6 +320,12 @@ void XdpSection(Server& server, Out out) {
                  s.hits, s.misses, s.fills, s.fills_in_vain, s.invalidations, s.epoch);
 }
 
+void LeavesSection(Server& server, Out out) {
+  const leaves::LeafShare* const share = server.state().leaf_share();
+  if (share == nullptr) return;
+  fmt::format_to(out, "leaves_shared_at:{}\r\nleaves_peers:{}\r\n", share->place(), share->peers());
+}
+
 // How many bytes of the process are on huge pages, as far as the system tells.
 void HugePagesSection(Server&, Out out) {
   std::ifstream rollup("/proc/self/smaps_rollup");
@@ -353,6 +360,7 @@ constexpr Section kSections[] = {
     {"pool", "Pool", PoolSection},
     {"ranges", "Ranges", RangesSection},
     {"xdp", "XDP", XdpSection},
+    {"leaves", "Leaves", LeavesSection},
     {"keyspace", "Keyspace", KeyspaceSection},
     // The system needs milliseconds for it.
     {"hugepages", "HugePages", HugePagesSection, Section::Wanted::kWithEverything},

@@ -9,6 +9,7 @@
 #include "durable/log_sync_name.h"
 #include "keyspace/factory.h"
 #include "keyspace/keyspaces.h"
+#include "netindex/leaves/share_place.h"
 #include "ranges/served_ranges.h"
 #include "server/glob.h"
 #include "server/option_values.h"
@@ -103,6 +104,18 @@ struct ServedRangesText {
   static std::string Get(const ServerOptions& options) { return options.ranges; }
 };
 
+struct SharePlaceText {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    if (!value.empty() && !leaves::ParseSharePlace(value)) {
+      return {Code::kInvalidArgument, leaves::kSharePlaces};
+    }
+    options.share_leaves = value;
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) { return options.share_leaves; }
+};
+
 constexpr OptionInfo kOptions[] = {
     Row<Addresses<&S::bind>>("bind", "ADDRESS", kAtStart,
                              "Numeric address to listen on; may be given more than once."),
@@ -114,6 +127,8 @@ constexpr OptionInfo kOptions[] = {
     Row<Text<&S::xdp>>(
         "xdp", "PATH", kAtStart,
         "With udp, hot GETs answered by the network driver: socket of skep-netindex xdp."),
+    Row<SharePlaceText>("share-leaves", "PLACE", kAtStart,
+                        "Let clients read keyspace 0 one-sided: mem:unix:PATH or tcp:HOST:PORT."),
     Row<Number<&S::maxclients, 1, UINT32_MAX>>("maxclients", "N", kAnyTime,
                                                "Connections served at the same time."),
     Row<Number<&S::timeout, 0, INT32_MAX>>("timeout", "SECONDS", kAnyTime,
@@ -210,12 +225,46 @@ constexpr OptionInfo kOptions[] = {
 };
 
 bool IsLoopback(std::string_view address) {
-  return address.starts_with("127.") || address == "::1";
+  return address.starts_with("127.") || address == "::1" || address.starts_with("[::1]:");
 }
 
 Status Refuse(std::string* why, std::string text) {
   *why = std::move(text);
   return {Code::kInvalidArgument, "options refused"};
+}
+
+// Whoever can connect to a share reads all keys, of a tree that one process has.
+Status CheckShare(const ServerOptions& options, std::string* why) {
+  const auto place = leaves::ParseSharePlace(options.share_leaves);
+  if (!place) return Refuse(why, leaves::kSharePlaces);
+  if (!options.requirepass.empty()) {
+    return Refuse(why,
+                  "share-leaves: readers of memory are asked for no password; unset requirepass, "
+                  "or share-leaves");
+  }
+  if (!options.ranges.empty()) {
+    return Refuse(why,
+                  "share-leaves: readers of memory would see keys that a map has given to another "
+                  "server; unset ranges, or share-leaves");
+  }
+  const bool is_open = place->fabric == "tcp" && !IsLoopback(place->address);
+  if (is_open && options.protected_mode) {
+    return Refuse(why,
+                  "share-leaves lets other machines read all keys without a password: set "
+                  "protected-mode no to allow it");
+  }
+  const auto first = options.keyspace_engines.find(0);
+  const std::string& engine =
+      first == options.keyspace_engines.end() ? options.engine : first->second;
+  if (engine != "btree") {
+    return Refuse(why, fmt::format("share-leaves: keyspace 0 has the engine {}; only the leaves of "
+                                   "a btree are shared",
+                                   engine));
+  }
+  if (options.btree_layout != NodeLayout::kHeads || !options.btree_multi_version) {
+    return Refuse(why, "share-leaves: needs btree-layout heads and btree-multi-version yes");
+  }
+  return {};
 }
 
 }  // namespace
@@ -273,6 +322,9 @@ Status CheckOptions(const ServerOptions& options, std::string* why) {
                   "xdp: the network driver would go on answering for keys that a map has given to "
                   "another server; unset ranges, or xdp");
   }
+  if (!options.share_leaves.empty()) {
+    if (const Status s = CheckShare(options, why); !s.ok()) return s;
+  }
   if (constexpr size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
       options.unixsocket.size() > kPathMax) {
     return Refuse(why, fmt::format("unixsocket is longer than {} bytes", kPathMax));
@@ -327,7 +379,8 @@ Options StoreOptions(const ServerOptions& options) {
           .btree = {.node_bytes = options.btree_node_bytes,
                     .log_bytes = options.btree_log_bytes,
                     .layout = options.btree_layout,
-                    .multi_version = options.btree_multi_version}};
+                    .multi_version = options.btree_multi_version,
+                    .shared = !options.share_leaves.empty()}};
 }
 
 }  // namespace skep

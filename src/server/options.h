@@ -21,8 +21,9 @@ struct ServerOptions {
   std::vector<std::string> bind = {"127.0.0.1"};  // numeric addresses; none: no TCP
   uint16_t port = 6379;                           // 0: one the system chooses
   std::string unixsocket;                         // a path; empty: none
-  bool udp = false;  // the packed protocol by datagrams, on the same addresses and port
-  std::string xdp;   // with udp: the socket of a helper, skep-netindex xdp; empty: none
+  bool udp = false;          // the packed protocol by datagrams, on the same addresses and port
+  std::string xdp;           // with udp: the socket of a helper, skep-netindex xdp; empty: none
+  std::string share_leaves;  // where clients read keyspace 0's leaves one-sided; empty: nowhere
   uint32_t maxclients = 10'000;
   uint64_t maxmemory = 0;  // bytes; 0: no limit
   std::string maxmemory_policy = "noeviction";

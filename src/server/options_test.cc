@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 #include <string>
 
@@ -93,8 +94,9 @@ TEST(Options, EveryRowSetsItsOwnMember) {
     const bool one_choice = option.name == "maxmemory-policy" || option.name == "save";
     ServerOptions options;
     bool set = false;
-    for (const std::string_view value : {"no", "yes", "debug", "::1", "2097152", "7", "4096",
-                                         "heads", "paper", "1=hash", "zk=a:1,name=b,at=c:1"}) {
+    for (const std::string_view value :
+         {"no", "yes", "debug", "::1", "2097152", "7", "4096", "heads", "paper", "1=hash",
+          "zk=a:1,name=b,at=c:1", "tcp:a:1"}) {
       if (!set && option.get(options) != value) set = option.set(options, value).ok();
     }
     EXPECT_EQ(set, !one_choice);
@@ -231,6 +233,40 @@ TEST(Options, XdpIsForDatagramsThatAnybodyMaySend) {
   options.ranges = "zk=a:1,name=b,at=c:1";
   EXPECT_FALSE(CheckOptions(options, &why).ok());
   EXPECT_THAT(why, HasSubstr("unset ranges"));
+}
+
+// Goal: leaves are shared only where whoever connects may read all keys, and of a tree that can be
+// read.
+TEST(Options, LeavesAreSharedWithEverybody) {
+  std::string why;
+  const auto refusal = [&](const std::function<void(ServerOptions&)>& change) {
+    ServerOptions options;
+    options.share_leaves = "mem:unix:/run/skep-leaves";
+    change(options);
+    why.clear();
+    return CheckOptions(options, &why).ok() ? "" : why;
+  };
+  EXPECT_EQ(refusal([](ServerOptions&) {}), "");
+  EXPECT_EQ(refusal([](ServerOptions& o) { o.share_leaves = "tcp:127.0.0.1:7400"; }), "");
+  EXPECT_EQ(refusal([](ServerOptions& o) { o.share_leaves = "tcp:[::1]:7400"; }), "");
+  EXPECT_THAT(refusal([](ServerOptions& o) { o.requirepass = "secret"; }),
+              HasSubstr("unset requirepass"));
+  EXPECT_THAT(refusal([](ServerOptions& o) { o.ranges = "zk=a:1,name=b,at=c:1"; }),
+              HasSubstr("unset ranges"));
+  EXPECT_THAT(refusal([](ServerOptions& o) { o.share_leaves = "tcp:10.0.0.1:7400"; }),
+              HasSubstr("protected-mode no"));
+  EXPECT_THAT(refusal([](ServerOptions& o) { o.engine = "hash"; }), HasSubstr("engine hash"));
+  EXPECT_THAT(refusal([](ServerOptions& o) { o.keyspace_engines[0] = "model"; }),
+              HasSubstr("engine model"));
+  EXPECT_EQ(refusal([](ServerOptions& o) { o.keyspace_engines[1] = "model"; }), "");
+  EXPECT_THAT(refusal([](ServerOptions& o) { o.btree_layout = NodeLayout::kPaper; }),
+              HasSubstr("btree-layout heads"));
+  EXPECT_THAT(refusal([](ServerOptions& o) { o.btree_multi_version = false; }),
+              HasSubstr("btree-multi-version yes"));
+  ServerOptions options;
+  EXPECT_FALSE(SetOption(options, "share-leaves", "ofi:tcp:127.0.0.1:1").ok());
+  ASSERT_TRUE(SetOption(options, "share-leaves", "tcp:127.0.0.1:0").ok());
+  EXPECT_TRUE(StoreOptions(options).btree.shared);
 }
 
 TEST(Options, ChecksTheRest) {

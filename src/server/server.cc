@@ -102,6 +102,7 @@ Status Server::Run() {
   for (std::thread& thread : threads) thread.join();
   state_.StopRanges();
   if (HotGets* const hot = state_.hot_gets()) hot->Stop();
+  state_.StopSharing();
   if (persistence == nullptr) return {};
   const Status closed = persistence->Close();
   if (!closed.ok()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "durable/open_keyspaces.h"
+#include "netindex/leaves/leaf_share.h"
 #include "server/hot_gets.h"
 #include "server/log.h"
 
@@ -87,8 +88,20 @@ Status ServerState::Open(std::string* problem) {
     hot_gets_ = std::move(*hot_gets);
   }
   if (const Status s = OpenKeyspaces(options, problem); !s.ok()) return s;
+  if (const Status s = OpenShare(options, problem); !s.ok()) return s;
   return OpenRanges(options, problem);
 }
+
+Status ServerState::OpenShare(const ServerOptions& options, std::string* problem) {
+  if (options.share_leaves.empty()) return {};
+  auto share = leaves::LeafShare::Open(options.share_leaves, keyspaces_->at(0), instance_, problem);
+  if (!share) return share.error();
+  leaf_share_ = std::move(*share);
+  log_.logger().info("leaves are shared at {}", leaf_share_->place());
+  return {};
+}
+
+void ServerState::StopSharing() { leaf_share_.reset(); }
 
 Status ServerState::OpenRanges(const ServerOptions& options, std::string* problem) {
   if (options.ranges.empty()) return {};
@@ -134,6 +147,7 @@ std::string ServerState::SetOptions(std::span<const OptionChange> changes) {
     SetLogLevel(log_.logger(), options);
     if (persistence_ != nullptr) ApplyToPersistence(options);
     if (hot_gets_ != nullptr) hot_gets_->NoteOptions();
+    if (leaf_share_ != nullptr) leaf_share_->NoteOptions();
   });
 }
 

@@ -29,6 +29,9 @@
 namespace skep {
 
 class HotGets;
+namespace leaves {
+class LeafShare;
+}
 
 // The state of a SCAN between two calls.
 struct ScanCursor {
@@ -90,10 +93,15 @@ class ServerState {
   LatencyMonitor& latency() { return latency_; }
   // Null without the option xdp.
   HotGets* hot_gets() { return hot_gets_.get(); }
+  // Null without the option share-leaves.
+  leaves::LeafShare* leaf_share() { return leaf_share_.get(); }
+  // No batch is executed any more, and no other server has the address or the directory yet.
+  void StopSharing();
 
  private:
   Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
   Status OpenRanges(const ServerOptions& options, std::string* problem);
+  Status OpenShare(const ServerOptions& options, std::string* problem);
   void ApplyToPersistence(const ServerOptions& options);
 
   const Environment environment_;
@@ -110,6 +118,7 @@ class ServerState {
   std::unique_ptr<HotGets> hot_gets_;  // engines tell it of writes
   std::unique_ptr<durable::Persistence> persistence_;
   std::unique_ptr<Keyspaces> keyspaces_;
+  std::unique_ptr<leaves::LeafShare> leaf_share_;
   std::unique_ptr<ranges::ServedRanges> ranges_;
   ClientRegistry clients_;
   CursorTable<std::shared_ptr<const ScanCursor>> cursors_;
