@@ -15,7 +15,7 @@ include(CMakePackageConfigHelpers)
 
 set(objects)
 foreach(library skep_base skep_engine skep_btree skep_hash skep_hashleaf skep_model skep_rma
-    skep_pool skep_ranges skep_keyspace skep_durable skep_wire skep_client skep_store)
+    skep_leaves skep_pool skep_ranges skep_keyspace skep_durable skep_wire skep_client skep_store)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
 endforeach()
 add_library(skep STATIC ${objects})

@@ -99,8 +99,8 @@ const char* const* skep_engine_names(void);
 skep_code skep_open(const char* const* options, skep_store** out);
 // Opens a store that is a server's; `address` is "127.0.0.1:6379", "[::1]:6379" or
 // "unix:/run/skep.sock". The options, written as above, are those of skep/client.h:
-//   password, connections, timeout_ms, remembers_writes, datagrams, fat_root, wants_versions,
-//   syncs_writes
+//   password, connections, timeout_ms, remembers_writes, datagrams, fat_root, one_sided,
+//   wants_versions, syncs_writes
 // Or "pool://HOST:PORT,HOST:PORT/NAME": a pool of memory, by its name and the servers of ZooKeeper;
 // its options are fabric and timeout_ms.
 //   SKEP_UNAVAILABLE       there is no server, or it does not speak Skep's packed protocol; the

@@ -61,6 +61,15 @@ struct ConnectOptions {
   // links are learnt and renewed while batches are executed; Statistics() tells of them. Without an
   // effect on keyspaces of other engines than "btree".
   bool fat_root = false;
+  // Where the server shares the leaves of keyspace 0 (its option share-leaves): "mem:unix:PATH" on
+  // the same machine, or "tcp:HOST:PORT"; empty: nowhere. The client then answers GETs of unordered
+  // batches itself, by reading the server's memory, and scans that lie within a leaf. It asks the
+  // server for what it cannot answer for certain, and for everything if the memory cannot be
+  // reached any more. The answers are the server's: linearizable, and after this store's earlier
+  // writes. Implies fat_root for keyspace 0. Store::Connect is refused if nobody shares leaves
+  // there. Each of the connections has a reader of its own, which one thread uses at a time.
+  // docs/one-sided.md tells more.
+  std::string one_sided;
   // Outcome::version is filled in; else it is 0, which saves bytes.
   bool wants_versions = false;
   // Writes return when they survive a power loss of the server, whatever its appendfsync.

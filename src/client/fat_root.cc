@@ -74,7 +74,7 @@ const FatRoot::PageRef& FatRoot::Table::PageOf(std::string_view key) const {
   return pages[at];
 }
 
-FatRoot::FatRoot() {
+FatRoot::FatRoot(uint32_t stale_max) : stale_max_(stale_max) {
   const MutexLock lock(mutex_);
   auto table = std::make_shared<Table>();
   table->pages.push_back(GapAt({}));
@@ -144,8 +144,9 @@ void FatRoot::TakeNone(bool is_final) {
   is_open_ = false;
 }
 
-FatRoot::PageRef FatRoot::NewPage(const Page& old, const LeafLinks& answer) {
+FatRoot::PageRef FatRoot::NewPage(const Page& old, const LeafLinks& answer) const {
   auto page = std::make_shared<Page>();
+  page->stale_max = stale_max_;
   page->begin = old.begin;
   std::vector<std::string_view> fences;
   fences.reserve(answer.links.size());
@@ -167,6 +168,7 @@ std::string_view FatRoot::EndOf(const Page& page) const {
 
 FatRoot::PageRef FatRoot::GapAt(std::string_view begin) {
   auto gap = std::make_shared<Page>();
+  gap->stale_max = stale_max_;
   gap->begin = begin;
   gap->is_due.store(true, std::memory_order_relaxed);
   due_.push_back(gap);

@@ -11,11 +11,12 @@
 // (btree/reader.h).
 //
 // A table is made of pages that the server has sent (wire/packed_top.h), and of gaps that it has
-// not sent yet. At first there is one gap. A page is asked for again once kStaleMax requests on it
-// had stale hints: then the ways down have cost the server about as much as a page does, so both
-// costs together are at most twice those of a client that knows beforehand which pages will be
-// needed. If the new page is as the old one was (its fences cannot be told apart, or the requests
-// were sent before a change), the next limit of that page is twice as high.
+// not sent yet. At first there is one gap. A page is asked for again once kStaleMax requests on it,
+// or as many as its owner wants, had stale hints. With kStaleMax the ways down have cost the server
+// about as much as a page does, so both costs together are at most twice those of a client that
+// knows beforehand which pages will be needed. If the new page is as the old one was (its fences
+// cannot be told apart, or the requests were sent before a change), the next limit of that page is
+// twice as high.
 //
 // FatRoot neither sends nor waits. Its owner asks Question() what to send, when it likes, and
 // brings the answer; one question is open at a time. Pages that are replaced stay as they are, so a
@@ -65,10 +66,10 @@ struct FatRootStatistics {
 
 class FatRoot {
  public:
-  // Requests of a page with stale hints until it is asked for again.
   static constexpr uint32_t kStaleMax = 64;
 
-  FatRoot();
+  // `stale_max`: requests of a page with stale hints until it is asked for again.
+  explicit FatRoot(uint32_t stale_max = kStaleMax);
 
   // Sets a hint for each request of the batch; those of requests that have none, and that begin at
   // the leaf of their key. A hint of the request's own is kept. The batch may be sent with others.
@@ -97,7 +98,7 @@ class FatRoot {
     std::string begin;            // to that of the next page
     std::vector<uint64_t> links;  // none: a gap
     KeyNumbers fences;            // of the links but the first, whose leaf has `begin`
-    uint32_t stale_max = kStaleMax;
+    uint32_t stale_max;
     std::atomic<uint32_t> stale = 0;
     std::atomic<bool> is_due = false;
   };
@@ -109,13 +110,14 @@ class FatRoot {
     const PageRef& PageOf(std::string_view key) const;
   };
 
-  static PageRef NewPage(const Page& old, const LeafLinks& answer);
+  PageRef NewPage(const Page& old, const LeafLinks& answer) const;
   static std::string_view BeginOf(const PageRef& page) { return page->begin; }
   std::shared_ptr<const Table> table() const;
   std::string_view EndOf(const Page& page) const SKEP_REQUIRES(mutex_);
   PageRef GapAt(std::string_view begin) SKEP_REQUIRES(mutex_);
   void Install(const PageRef& page, std::string_view end) SKEP_REQUIRES(mutex_);
 
+  const uint32_t stale_max_;
   mutable Mutex mutex_;
   std::shared_ptr<const Table> table_ SKEP_GUARDED_BY(mutex_);
   std::deque<PageRef> due_ SKEP_GUARDED_BY(mutex_);  // pages to ask for; some may be replaced

@@ -32,6 +32,10 @@ Result<std::unique_ptr<Remote>> Remote::Connect(const ConnectOptions& options, N
   for (const auto& connection : remote->connections_) {
     if (Status s = connection->Connect(); !s.ok()) return Fail(s);
   }
+  if (options.one_sided.empty()) return remote;
+  auto sessions = LeafSessions::Connect(options.one_sided, options.connections, clock);
+  if (!sessions) return Fail(sessions.error());
+  remote->leaf_sessions_ = std::move(*sessions);
   return remote;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/connection.h"
+#include "client/leaf_sessions.h"
 #include "engine/engine.h"
 #include "wire/packed_control.h"
 #include "wire/packed_request.h"
@@ -21,7 +22,7 @@ class Remote {
  public:
   // Connects.
   //   kInvalidArgument  options.connections is 0
-  //   and the errors of Connection::Connect
+  //   and the errors of Connection::Connect, and with options.one_sided of LeafSessions::Connect
   static Result<std::unique_ptr<Remote>> Connect(const ConnectOptions& options, Network& network,
                                                  Clock& clock);
 
@@ -34,6 +35,9 @@ class Remote {
   Connection& connection(size_t index) { return *connections_[index]; }
   // The index of the connection that the calling thread uses.
   size_t IndexForThread() const;
+
+  // Null without options.one_sided.
+  LeafSessions* leaf_sessions() { return leaf_sessions_.get(); }
 
   // Sends a message that is no batch and waits for its reply's payload. *answered_on, if given, is
   // set to the generation of the connection on which the reply came.
@@ -50,6 +54,7 @@ class Remote {
 
   const ConnectOptions options_;
   std::vector<std::unique_ptr<Connection>> connections_;
+  std::unique_ptr<LeafSessions> leaf_sessions_;  // one for each connection
 };
 
 }  // namespace skep::client

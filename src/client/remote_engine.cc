@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -48,14 +49,29 @@ bool Advances(const Request& request, const Outcome& outcome) {
   return bound > request.key && (request.has(Request::kNoUpperBound) || bound < request.other);
 }
 
+// The tree whose leaves a server shares is that of its first keyspace.
+bool IsOneSided(Remote& remote, uint32_t keyspace) {
+  return keyspace == 0 && remote.leaf_sessions() != nullptr;
+}
+
+// Null: there is none. Who reads leaves needs right links: what has a stale one has to be sent.
+std::unique_ptr<FatRoot> NewFatRoot(Remote& remote, uint32_t keyspace) {
+  constexpr uint32_t kStaleMaxOfReaders = 4;
+  if (IsOneSided(remote, keyspace)) return std::make_unique<FatRoot>(kStaleMaxOfReaders);
+  return remote.options().fat_root ? std::make_unique<FatRoot>() : nullptr;
+}
+
 }  // namespace
 
 RemoteEngine::RemoteEngine(Remote& remote, uint32_t keyspace)
     : remote_(remote),
       keyspace_(keyspace),
-      fat_root_(remote.options().fat_root ? std::make_unique<FatRoot>() : nullptr),
+      fat_root_(NewFatRoot(remote, keyspace)),
       refresh_(fat_root_ != nullptr ? std::make_unique<FatRootRefresh>(remote, keyspace, *fat_root_)
-                                    : nullptr) {}
+                                    : nullptr),
+      one_sided_(IsOneSided(remote, keyspace)
+                     ? std::make_unique<OneSidedReads>(remote, *remote.leaf_sessions(), *fat_root_)
+                     : nullptr) {}
 
 // ---- Batches ----
 
@@ -189,11 +205,63 @@ void RemoteEngine::SentBatch::UseReply() {
   engine_.refresh_->Step(index_);
 }
 
+// A batch of which a part was read one-sided, and the rest is sent.
+class RemoteEngine::PartlySentBatch final : public BatchUnderWay {
+ public:
+  PartlySentBatch(RemoteEngine& engine, Batch& batch);
+  Version Finish() override;
+  bool is_sent() const { return sent_.has_value(); }
+
+ private:
+  Batch& batch_;
+  std::vector<uint32_t> left_;  // the slots that are sent
+  Batch rest_;                  // their requests, if they are not the whole batch
+  CallsUnderWay::Entry entry_;
+  std::optional<SentBatch> sent_;  // of rest_, or the whole batch
+};
+
+RemoteEngine::PartlySentBatch::PartlySentBatch(RemoteEngine& engine, Batch& batch)
+    : batch_(batch), entry_(engine.one_sided_->calls()) {
+  engine.one_sided_->Answer(batch, engine.remote_.IndexForThread(), &left_);
+  if (left_.empty()) return;
+  const bool is_whole = left_.size() == batch.size();
+  if (!is_whole) {
+    rest_.set_scan_bytes_max(batch.scan_bytes_max());
+    rest_.set_scan_visits_max(batch.scan_visits_max());
+    for (const uint32_t slot : left_) rest_.Add(batch.requests()[slot]);
+  }
+  Batch& sent = is_whole ? batch_ : rest_;
+  entry_.Enter(sent);
+  sent_.emplace(engine, sent);
+}
+
+Version RemoteEngine::PartlySentBatch::Finish() {
+  if (!sent_) return 0;
+  const Version ticket = sent_->Finish();
+  entry_.Leave();
+  if (rest_.empty()) return ticket;
+  BatchWriter writer(batch_, BatchWriter::KeepOutcomes());
+  try {
+    for (uint32_t i = 0; i < left_.size(); ++i) CopyOutcome(rest_, i, writer, left_[i]);
+  } catch (const std::bad_alloc&) {
+    writer.RefuseAll(OnlyReads(batch_) ? kNoMemory : kNoMemoryOfWrite);
+  }
+  return ticket;
+}
+
 BegunBatch RemoteEngine::Begin(Batch& batch) {
+  if (one_sided_ != nullptr) {
+    auto partly_sent = std::make_unique<PartlySentBatch>(*this, batch);
+    if (!partly_sent->is_sent()) return {};
+    return {.ticket = 0, .under_way = std::move(partly_sent)};
+  }
   return {.ticket = 0, .under_way = std::make_unique<SentBatch>(*this, batch)};
 }
 
-Version RemoteEngine::Execute(Batch& batch) { return SentBatch(*this, batch).Finish(); }
+Version RemoteEngine::Execute(Batch& batch) {
+  if (one_sided_ != nullptr) return PartlySentBatch(*this, batch).Finish();
+  return SentBatch(*this, batch).Finish();
+}
 
 // ---- Ranges that the server has cut ----
 
@@ -341,6 +409,14 @@ void RemoteEngine::Describe(uint64_t, const StatsVisitor& visit) const {
   visit("fat_root_pages", root.pages);
   visit("fat_root_hinted", root.hinted);
   visit("fat_root_stale", root.stale);
+  if (one_sided_ == nullptr) return;
+  const leaves::LeafReaderStatistics reads = one_sided_->Statistics();
+  visit("one_sided_answered", reads.answered);
+  visit("one_sided_asked", reads.asked);
+  visit("one_sided_unreleased", reads.unreleased);
+  visit("one_sided_tries", reads.tries);
+  visit("one_sided_round_trips", reads.posts);
+  visit("one_sided_bytes", reads.bytes);
 }
 
 Version RemoteEngine::Latest() const { return Ask().released; }

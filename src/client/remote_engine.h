@@ -9,6 +9,9 @@
 // With ConnectOptions::fat_root, each request of an unordered batch is sent with the hint that the
 // fat root has for its key. A finished batch notes which hints were stale and does one step of the
 // fat root's refresh (fat_root_refresh.h).
+//
+// With ConnectOptions::one_sided, Begin first answers what it can of a batch for keyspace 0 by
+// reading the server's leaves, and sends the rest (one_sided_reads.h).
 #pragma once
 
 #include <atomic>
@@ -18,6 +21,7 @@
 #include "base/mutex.h"
 #include "client/fat_root.h"
 #include "client/fat_root_refresh.h"
+#include "client/one_sided_reads.h"
 #include "client/remote.h"
 #include "engine/batch_writer.h"
 #include "engine/engine.h"
@@ -55,6 +59,7 @@ class RemoteEngine final : public Engine {
 
  private:
   class SentBatch;
+  class PartlySentBatch;
 
   packed::KeyspaceStatistics Ask() const;
   void CompleteRanges(Batch& batch);
@@ -67,8 +72,9 @@ class RemoteEngine final : public Engine {
   mutable EngineTraits traits_ = {.name = "remote"};  // written once, under mutex_
   mutable std::string name_;
   mutable std::atomic<bool> knows_traits_{false};
-  const std::unique_ptr<FatRoot> fat_root_;        // null: without
-  const std::unique_ptr<FatRootRefresh> refresh_;  // of fat_root_
+  const std::unique_ptr<FatRoot> fat_root_;         // null: without
+  const std::unique_ptr<FatRootRefresh> refresh_;   // of fat_root_
+  const std::unique_ptr<OneSidedReads> one_sided_;  // null: without
 };
 
 }  // namespace skep::client

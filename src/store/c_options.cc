@@ -84,6 +84,7 @@ constexpr Named<ConnectOptions> kConnectOptions[] = {
     {"timeout_ms", [](auto text, ConnectOptions& o) { return Read(text, o.timeout_ms); }},
     {"datagrams", [](auto text, ConnectOptions& o) { return Read(text, o.datagrams); }},
     {"fat_root", [](auto text, ConnectOptions& o) { return Read(text, o.fat_root); }},
+    {"one_sided", [](auto text, ConnectOptions& o) { return Read(text, o.one_sided); }},
     {"remembers_writes",
      [](auto text, ConnectOptions& o) { return Read(text, o.remembers_writes); }},
     {"wants_versions", [](auto text, ConnectOptions& o) { return Read(text, o.wants_versions); }},

@@ -99,6 +99,9 @@ bool IsNamed(std::string_view address) {
 
 // "pool://HOST,HOST/NAME" or "ranges://..." as the name of an engine with its options.
 Result<std::string> EngineAt(const ConnectOptions& options) {
+  if (!options.one_sided.empty()) {
+    return Fail(Code::kInvalidArgument, "one_sided is for the leaves of one server");
+  }
   const size_t scheme = options.address.find("://");
   const std::string_view rest = std::string_view(options.address).substr(scheme + 3);
   const size_t slash = rest.find('/');

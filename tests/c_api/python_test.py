@@ -329,5 +329,29 @@ class OfAServer(Calls, unittest.TestCase):
             skep.connect("nowhere")
 
 
+class OfAServerWhoseLeavesAreRead(Calls, unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="skep-python-")
+        cls.place = f"mem:unix:{cls.folder.name}/leaves"
+        cls.server = SkepServer("--keyspace", "1=hash", "--share-leaves", cls.place)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.store = skep.connect(f"127.0.0.1:{self.server.port}", one_sided=self.place)
+        self.addCleanup(self.store.close)
+        self.store.delete_range()
+
+    def test_nobody_shares(self):
+        with self.assertRaises(skep.Unavailable):
+            skep.connect(f"127.0.0.1:{self.server.port}", one_sided="mem:unix:/nowhere/leaves")
+        with self.assertRaises(skep.InvalidArgument):
+            skep.connect(f"127.0.0.1:{self.server.port}", one_sided="leaves")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -13,6 +13,7 @@
 #include "client/remote_engine.h"
 #include "engine/forwarding_engine.h"
 #include "engine/testing/conformance.h"
+#include "netindex/leaves/leaf_share.h"
 #include "server/server.h"
 
 namespace skep {
@@ -54,7 +55,7 @@ constexpr EngineInfo kServed = {
       return std::make_unique<Borrowed>(*engine_to_serve);
     }};
 
-enum class Transport : uint8_t { kTcp, kUdp, kUnix };
+enum class Transport : uint8_t { kTcp, kUdp, kUnix, kReadOverMem, kReadOverTcp };
 
 class Served final : public ForwardingEngine {
  public:
@@ -71,15 +72,22 @@ class Served final : public ForwardingEngine {
       options.bind = {};
       options.unixsocket = directory_.path() + "/socket";
     }
+    if (transport == Transport::kReadOverMem) {
+      options.share_leaves = "mem:unix:" + directory_.path() + "/leaves";
+    } else if (transport == Transport::kReadOverTcp) {
+      options.share_leaves = "tcp:127.0.0.1:0";
+    }
     engine_to_serve = engine_.get();
     server_ = std::make_unique<Server>(
         options, Environment{clock_, SystemRandom(), PosixFileSystem(), SocketNetwork()}, &kServed);
     SKEP_CHECK(server_->Start().ok());
     thread_ = std::thread([this] { server_->Run(); });
+    const leaves::LeafShare* const share = server_->state().leaf_share();
     auto remote = client::Remote::Connect({.address = server_->addresses()[0],
                                            .connections = 2,
                                            .timeout_ms = 60'000,
                                            .datagrams = options.udp,
+                                           .one_sided = share != nullptr ? share->place() : "",
                                            .wants_versions = true},
                                           SocketNetwork(), SystemClock());
     SKEP_CHECK(remote.has_value());
@@ -145,7 +153,9 @@ class Served final : public ForwardingEngine {
 };
 
 template <Transport kTransport>
-std::unique_ptr<Engine> MakeServed(const char* engine, const EngineOptions& options) {
+std::unique_ptr<Engine> MakeServed(const char* engine, EngineOptions options) {
+  options.index.btree.shared =
+      kTransport == Transport::kReadOverMem || kTransport == Transport::kReadOverTcp;
   return std::make_unique<Served>(FindEngine(engine)->make(options), kTransport);
 }
 
@@ -166,6 +176,18 @@ constexpr EngineInfo kEngines[] = {
          [](const EngineOptions& options) {
            return MakeServed<Transport::kUdp>("btree", options);
          }},
+    {.name = "mem_btree",
+     .summary = "",
+     .make =
+         [](const EngineOptions& options) {
+           return MakeServed<Transport::kReadOverMem>("btree", options);
+         }},
+    {.name = "tcp_leaves_btree",
+     .summary = "",
+     .make =
+         [](const EngineOptions& options) {
+           return MakeServed<Transport::kReadOverTcp>("btree", options);
+         }},
     {.name = "unix_model",
      .summary = "",
      .make =
@@ -179,8 +201,11 @@ constexpr EngineInfo kEngines[] = {
 std::vector<EngineVariant> EnginesUnderTest() {
   std::vector<EngineVariant> variants;
   for (const EngineInfo& info : kEngines) {
-    // Sanitized runs test only datagrams, which use a connection as well, and the fastest engine.
-    if (kSanitized && info.name != "udp_btree" && info.name != "tcp_hash") continue;
+    // Sanitized runs test only datagrams, which use a connection as well, the fastest engine, and
+    // leaves that are read.
+    const bool is_sanitized =
+        info.name == "udp_btree" || info.name == "tcp_hash" || info.name == "mem_btree";
+    if (kSanitized && !is_sanitized) continue;
     variants.push_back({.name = std::string(info.name),
                         .info = &info,
                         .options = {},
