@@ -3,10 +3,14 @@
 // datagrams that get lost.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <random>
 
+#include "base/temporary_directory_test.h"
+#include "netindex/leaves/leaf_share.h"
 #include "tests/client/flaky_proxy.h"
 #include "tests/client/lossy_network.h"
 #include "tests/client/lying_tree.h"
@@ -26,16 +30,19 @@ namespace {
 
 class RemoteHistories : public testing::Test {
  protected:
-  void Connect(const Address& address, bool datagrams = false, bool fat_root = false) {
+  void Connect(const Address& address, bool datagrams = false, bool fat_root = false,
+               const std::string& one_sided = {}) {
     auto store = Store::Connect({.address = address,
                                  .connections = 2,
                                  .timeout_ms = 60'000,
                                  .datagrams = datagrams,
-                                 .fat_root = fat_root});
+                                 .fat_root = fat_root,
+                                 .one_sided = one_sided});
     ASSERT_TRUE(store.has_value()) << store.error().ToString();
     store_ = std::move(*store);
   }
   std::unique_ptr<KvClient> NewClient() {
+    if (new_client_ != nullptr) return new_client_();
     return std::make_unique<StoreClient>(*store_, StoreForTests::EngineOf(*store_));
   }
   void Empty() {
@@ -50,7 +57,17 @@ class RemoteHistories : public testing::Test {
     options.workers = 3;
     return options;
   }()};
+  // How many questions the store has answered by reading leaves.
+  static uint64_t ReadAnswers(Store& store) {
+    uint64_t answered = 0;
+    StoreForTests::EngineOf(store).Describe(0, [&](std::string_view name, uint64_t value) {
+      if (name == "one_sided_answered") answered = value;
+    });
+    return answered;
+  }
+
   std::unique_ptr<Store> store_;
+  std::function<std::unique_ptr<KvClient>()> new_client_;  // null: of store_
   HistoryTally tally_;
 };
 
@@ -154,6 +171,49 @@ TEST_F(RemoteHistories, AreLinearizableWithHintsThatMayBeLies) {
   }
   std::cout << tally_ << "\n";
   EXPECT_GT(tally_.held, 0u);
+}
+
+// Goal: the answers are linearizable if a client reads the leaves of its server, over either
+// fabric, while others write, delete ranges and empty the store.
+// Method: small nodes, so that leaves split and join. Two stores read and one calls; each has a
+// client or two, as a store sends what follows a call of its own on a key.
+TEST_F(RemoteHistories, AreLinearizableWithLeavesThatAreRead) {
+  constexpr uint64_t kRoundsMin = 50;
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  const TemporaryDirectory directory;
+  for (const std::string& place :
+       {"mem:unix:" + directory.path() + "/leaves", std::string("tcp:127.0.0.1:0")}) {
+    ServerOptions options;
+    options.workers = 3;
+    options.btree_node_bytes = 2048;
+    options.btree_log_bytes = 128;
+    options.share_leaves = place;
+    TestServer server(options);
+    const std::string shared_at = server.server().state().leaf_share()->place();
+    const auto calling = Store::Connect({.address = server.address(), .timeout_ms = 60'000});
+    const auto reading =
+        Store::Connect({.address = server.address(), .timeout_ms = 60'000, .one_sided = shared_at});
+    ASSERT_TRUE(calling.has_value() && reading.has_value());
+    ASSERT_NO_FATAL_FAILURE(Connect(server.address(), false, false, shared_at));
+    Store* const stores[] = {store_.get(), reading->get(), calling->get()};
+    std::atomic<uint32_t> clients = 0;
+    new_client_ = [&] {
+      Store& store = *stores[clients++ % std::size(stores)];
+      return std::make_unique<StoreClient>(store, StoreForTests::EngineOf(store));
+    };
+    ForRounds(kRoundsMin, [&](uint64_t round) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+      RoundShape shape = ShapeOf(round);
+      shape.mix.ticks = 0;
+      shape.mix.points *= 4;
+      RunRound(seed + round, shape);
+    });
+    const uint64_t answered = ReadAnswers(*store_) + ReadAnswers(**reading);
+    std::cout << tally_ << "\n" << answered << " read over " << place << "\n";
+    EXPECT_GT(answered, kRoundsMin);
+    store_.reset();
+  }
 }
 
 // Goal: the tests above would find a client that is wrong.
