@@ -245,6 +245,9 @@ void AddNetTarget(CLI::App& app, NetOptions& options) {
       ->excludes(port);
   app.add_flag("--udp", options.udp, "requests are datagrams, on --connections sockets");
   app.add_flag("--fat-root", options.fat_root, "packed: requests have hints of their leaves");
+  app.add_option(
+      "--one-sided", options.one_sided,
+      "packed: leaves are read where the server shares them: mem:unix:PATH, tcp:HOST:PORT");
   app.add_option("--name", options.name, "of the server, for charts");
   app.add_option("--server-pid", options.server_pid, "its processor time and memory are told");
 }

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "bench/net/schedule.h"
+#include "bench/net/usage_meter.h"
 #include "bench/net/window.h"
 
 namespace skep::bench {
@@ -35,35 +36,6 @@ bool Watch(int epoll, int operation, const NetLane& lane, size_t index) {
   wanted.data.u64 = index;
   return epoll_ctl(epoll, operation, lane.descriptor(), &wanted) == 0;
 }
-
-// Measures the CPU time between Begin and End.
-class UsageMeter {
- public:
-  explicit UsageMeter(const std::optional<pid_t>& server) : server_(server) {}
-
-  void Begin() {
-    thread_ = ThreadCpuSeconds();
-    server_cpu_ = ServerCpuSeconds();
-  }
-  void End() {
-    thread_ = ThreadCpuSeconds() - thread_;
-    const auto now = ServerCpuSeconds();
-    server_cpu_ = now && server_cpu_ ? std::optional(*now - *server_cpu_) : std::nullopt;
-  }
-
-  double thread_seconds() const { return thread_; }
-  std::optional<double> server_seconds() const { return server_cpu_; }
-
- private:
-  std::optional<double> ServerCpuSeconds() const {
-    const auto usage = server_ ? UsageOfProcess(*server_) : std::nullopt;
-    return usage ? std::optional(usage->cpu_seconds) : std::nullopt;
-  }
-
-  const std::optional<pid_t> server_;
-  double thread_ = 0;
-  std::optional<double> server_cpu_;
-};
 
 // One run. Functions that return a Problem return what went wrong; it is empty if nothing did.
 class GeneratorRun {

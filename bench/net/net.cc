@@ -51,6 +51,12 @@ std::string Complaint(const NetOptions& options) {
   if (options.fat_root && (options.protocol != "packed" || options.udp)) {
     return "--fat-root is for connections of --protocol packed";
   }
+  if (!options.one_sided.empty() &&
+      (options.protocol != "packed" || options.udp || options.fat_root ||
+       options.connections != 1 || options.depth != 1 || options.rate != 0 ||
+       !options.curve.empty())) {
+    return "--one-sided is a closed loop of --protocol packed with --connections 1 and --depth 1";
+  }
   if (options.curve.empty()) return {};
   if (options.rate != 0) return "--curve finds its rates: without --rate";
   if (options.seconds == 0) return "--curve is measured for --seconds";
@@ -92,10 +98,13 @@ std::string Complaint(const NetOptions& options, const Workload& workload,
   return {};
 }
 
+Address AddressOfServer(const NetOptions& options) {
+  if (options.unix_path.empty()) return AddressOf(options.host, options.port);
+  return "unix:" + options.unix_path;
+}
+
 Result<StreamConnection> Connect(const NetOptions& options) {
-  const bool is_tcp = options.unix_path.empty();
-  return StreamConnection::Connect(is_tcp ? AddressOf(options.host, options.port)
-                                          : "unix:" + options.unix_path);
+  return StreamConnection::Connect(AddressOfServer(options));
 }
 
 NetFormat FormatOf(const NetOptions& options, client::FatRoot* fat_root) {
@@ -126,12 +135,15 @@ Result<NetGenerator> MakeGenerator(const NetOptions& options, const NetFormat& f
 
 class Session {
  public:
-  Session(const NetOptions& options, const Workload& workload, NetGenerator generator)
+  // `one_sided`: null, or what makes the requests that are measured.
+  Session(const NetOptions& options, const Workload& workload, NetGenerator generator,
+          OneSidedLoop* one_sided)
       : options_(options),
         workload_(workload),
         format_(KeyFormat::Text(options.key_bytes)),
         values_(options.value_bytes, options.seed),
         generator_(std::move(generator)),
+        one_sided_(one_sided),
         streams_(options.connections, OpStream(format_)) {}
 
   std::expected<NetReport, std::string> Run() {
@@ -226,13 +238,15 @@ class Session {
   }
 
   std::expected<NetRun, std::string> Measure(uint32_t percent, uint64_t rate) {
-    auto figures = generator_.Run({.rate = rate,
-                                   .group = options_.group,
-                                   .warm_up_seconds = options_.warm_up_seconds,
-                                   .seconds = options_.seconds,
-                                   .ops_max = options_.ops,
-                                   .server_pid = options_.server_pid,
-                                   .allow_errors = options_.allow_errors});
+    const NetPace pace{.rate = rate,
+                       .group = options_.group,
+                       .warm_up_seconds = options_.warm_up_seconds,
+                       .seconds = options_.seconds,
+                       .ops_max = options_.ops,
+                       .server_pid = options_.server_pid,
+                       .allow_errors = options_.allow_errors};
+    auto figures =
+        one_sided_ != nullptr ? one_sided_->Run(streams_[0], values_, pace) : generator_.Run(pace);
     if (!figures) return Problem(figures.error());
     return NetRun{.percent = percent, .rate = rate, .figures = std::move(*figures)};
   }
@@ -242,6 +256,7 @@ class Session {
   const KeyFormat format_;
   const ValuePool values_;
   NetGenerator generator_;
+  OneSidedLoop* const one_sided_;
   std::vector<OpStream> streams_;  // one for each lane
 };
 
@@ -271,8 +286,17 @@ std::expected<NetReport, std::string> RunNet(NetOptions options) {
   }
   auto generator = MakeGenerator(options, format);
   if (!generator) return Problem(generator.error().ToString());
-  auto report = Session(options, *workload, std::move(*generator)).Run();
+  std::optional<OneSidedLoop> one_sided;
+  if (!options.one_sided.empty()) {
+    auto store =
+        Store::Connect({.address = AddressOfServer(options), .one_sided = options.one_sided});
+    if (!store) return Problem("--one-sided: " + store.error().ToString());
+    one_sided.emplace(std::move(*store), options.value_bytes);
+  }
+  auto report =
+      Session(options, *workload, std::move(*generator), one_sided ? &*one_sided : nullptr).Run();
   if (report && fat_root) report->fat_root = fat_root->Statistics();
+  if (report && one_sided) report->one_sided = one_sided->Counts();
   return report;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/net/generator.h"
+#include "bench/net/one_sided_loop.h"
 #include "bench/net/protocol.h"
 #include "bench/ycsb_workload.h"
 #include "client/fat_root.h"
@@ -28,6 +29,7 @@ struct NetOptions {
   std::string unix_path;  // instead of host and port, if not empty
   bool udp = false;       // requests are datagrams; `connections` sockets
   bool fat_root = false;  // requests have hints of a fat root (client/fat_root.h)
+  std::string one_sided;  // leaves are read there (one_sided_loop.h); empty: requests are sent
   uint32_t connections = 50;
   uint32_t depth = 1;  // most requests under way on each connection
   uint32_t group = 1;  // operations a request
@@ -68,6 +70,7 @@ struct NetReport {
   std::vector<NetRun> curve;
   std::optional<uint64_t> server_rss_bytes;  // at the end
   std::optional<client::FatRootStatistics> fat_root;
+  std::optional<OneSidedCounts> one_sided;
 };
 
 // Returns a report if the run was possible; otherwise a line for people: a wrong option, a server

@@ -91,6 +91,7 @@ Json OptionsOf(const NetReport& report) {
           {"port", over_tcp ? Json(options.port) : Json(nullptr)},
           {"unix", over_tcp ? Json(nullptr) : Json(options.unix_path)},
           {"fat-root", options.fat_root},
+          {"one-sided", options.one_sided},
           {"connections", options.connections},
           {"depth", options.depth},
           {"group", options.group},
@@ -138,6 +139,11 @@ std::string TableOf(const NetReport& report) {
                  fmt::format("MiB, {} leaves", root.links));
     table += Row("stale hints", std::to_string(root.stale), fmt::format("of {}", root.hinted));
   }
+  if (report.one_sided) {
+    const OneSidedCounts& counts = *report.one_sided;
+    table += Row("answered by reading", std::to_string(counts.answered),
+                 fmt::format("of {}", counts.answered + counts.asked));
+  }
   return table;
 }
 
@@ -151,6 +157,12 @@ std::string JsonOf(const NetReport& report) {
                    {"fat_root_links", report.fat_root->links},
                    {"fat_root_hinted", report.fat_root->hinted},
                    {"fat_root_stale", report.fat_root->stale}});
+  }
+  if (report.one_sided) {
+    object.update({{"one_sided_answered", report.one_sided->answered},
+                   {"one_sided_asked", report.one_sided->asked},
+                   {"one_sided_round_trips", report.one_sided->round_trips},
+                   {"one_sided_bytes", report.one_sided->bytes}});
   }
   object.update(FiguresOf(report.run));
   if (!report.curve.empty()) {

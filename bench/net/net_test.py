@@ -26,7 +26,7 @@ del sys.argv[1:3]
 from skep_process import PATIENCE_S, REDIS_BINARY, Process, RedisServer, SkepServer, needs  # noqa: E402
 
 MEMCACHED = shutil.which("memcached")
-OPTIONS = ["name", "protocol", "host", "port", "unix", "fat-root", "connections", "depth", "group", "workload",
+OPTIONS = ["name", "protocol", "host", "port", "unix", "fat-root", "one-sided", "connections", "depth", "group", "workload",
            "scan-command", "dist", "records", "key-size", "value-size", "seed", "load", "rate",
            "warm-up", "seconds", "ops", "cpu", "server-pid", "machine", "commit", "date", "command"]
 POSITIVE = ["mops", "ops_done", "measured_seconds", "p50_us", "p99_us", "p999_us", "max_us",
