@@ -18,6 +18,21 @@ LeafBoard* BoardOf(const Engine& engine, const SharedLeaves& shared) {
   return has_heads ? board : nullptr;
 }
 
+// The regions, in their order, by mappings that can only be read.
+Result<std::vector<SharedMemory>> MapRegions(const SharedLeaves& shared) {
+  std::vector<SharedMemory*> memories = {shared.board, shared.rows};
+  memories.insert(memories.end(), shared.regions.begin(), shared.regions.end());
+  std::vector<SharedMemory> mapped;
+  for (const SharedMemory* const memory : memories) {
+    auto descriptor = memory->ReadOnlyDescriptor();
+    if (!descriptor) return Fail(descriptor.error());
+    auto region = SharedMemory::Map(std::move(*descriptor));
+    if (!region) return Fail(region.error());
+    mapped.push_back(std::move(*region));
+  }
+  return mapped;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LeafShare>> LeafShare::Open(std::string_view place, Engine& engine,
@@ -35,21 +50,27 @@ Result<std::unique_ptr<LeafShare>> LeafShare::Open(std::string_view place, Engin
   auto fabric = rma::MakeFabric(parsed->fabric, problem);
   if (!fabric) return Fail(fabric.error());
   board->instance = instance;
-  rma::EndpointOptions options{.listen = parsed->address,
-                               .regions = {{.memory = shared.board}, {.memory = shared.rows}}};
-  for (SharedMemory* const region : shared.regions) options.regions.push_back({.memory = region});
+  const auto fail = [&](const Status& s) {
+    *problem = "cannot share leaves at " + std::string(place) + ": " + s.ToString();
+    return Fail(s);
+  };
+  auto mapped = MapRegions(shared);
+  if (!mapped) return fail(mapped.error());
+  rma::EndpointOptions options{.listen = parsed->address};
+  for (SharedMemory& region : *mapped) options.regions.push_back({.memory = &region});
   auto endpoint = (*fabric)->Open(options);
-  if (!endpoint) {
-    *problem = "cannot share leaves at " + std::string(place) + ": " + endpoint.error().ToString();
-    return Fail(endpoint.error());
-  }
+  if (!endpoint) return fail(endpoint.error());
   return std::unique_ptr<LeafShare>(
-      new LeafShare(engine, *board, std::move(*fabric), std::move(*endpoint)));
+      new LeafShare(engine, *board, std::move(*mapped), std::move(*fabric), std::move(*endpoint)));
 }
 
-LeafShare::LeafShare(Engine& engine, LeafBoard& board, std::unique_ptr<rma::Fabric> fabric,
-                     std::unique_ptr<rma::Endpoint> endpoint)
-    : engine_(engine), board_(board), fabric_(std::move(fabric)), endpoint_(std::move(endpoint)) {
+LeafShare::LeafShare(Engine& engine, LeafBoard& board, std::vector<SharedMemory> mapped,
+                     std::unique_ptr<rma::Fabric> fabric, std::unique_ptr<rma::Endpoint> endpoint)
+    : engine_(engine),
+      board_(board),
+      mapped_(std::move(mapped)),
+      fabric_(std::move(fabric)),
+      endpoint_(std::move(endpoint)) {
   engine_.gate().ShowIn(&board_.released);
   // Without a log both are one, and nobody waits for the second.
   if (&engine_.synced_gate() != &engine_.gate()) engine_.synced_gate().ShowIn(&board_.synced);
