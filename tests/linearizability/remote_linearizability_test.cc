@@ -211,7 +211,7 @@ TEST_F(RemoteHistories, AreLinearizableWithLeavesThatAreRead) {
     });
     const uint64_t answered = ReadAnswers(*store_) + ReadAnswers(**reading);
     std::cout << tally_ << "\n" << answered << " read over " << place << "\n";
-    EXPECT_GT(answered, kRoundsMin);
+    EXPECT_GT(answered, kRoundsMin / 2);
     store_.reset();
   }
 }
