@@ -110,8 +110,9 @@ class LeafHead {
 // Where a key may be in a leaf.
 class LeafSpot {
  public:
-  // Items whose heads are the key's are read together, up to so many bytes: decimal keys have tens
-  // of them. With more the leaf is read as a whole, and with more log items that have its tag.
+  // Items whose heads are the key's are read together, up to so many bytes: keys that come in
+  // groups can have tens of them. With more the leaf is read as a whole, and with more log items
+  // that have its tag.
   static constexpr uint32_t kTiesBytesMax = 2048;
   static constexpr uint32_t kPiecesMax = 6;
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -40,10 +41,16 @@ class LeafReaderTest : public testing::Test {
   }
   // Leaves of one form, without logs, of every second number.
   void Load(uint64_t keys) {
+    std::vector<std::string> names;
+    for (uint64_t i = 0; i < keys; ++i) names.push_back(KeyOf(2 * i));
+    LoadKeys(names);
+  }
+  // The same of these keys, which rise; each has the value of its number in Load.
+  void LoadKeys(const std::vector<std::string>& keys) {
     auto load = tree_->engine().OpenBulkLoad();
     auto part = load->Open({}, std::nullopt);
-    for (uint64_t i = 0; i < keys; ++i) {
-      ASSERT_TRUE(part->Add(KeyOf(2 * i), ValueOf(2 * i), 0).ok());
+    for (uint64_t i = 0; i < keys.size(); ++i) {
+      ASSERT_TRUE(part->Add(keys[i], ValueOf(2 * i), 0).ok());
     }
     ASSERT_TRUE(part->Finish().ok());
     part.reset();
@@ -115,13 +122,22 @@ TEST_F(LeafReaderTest, TakesThreeRoundTrips) {
 }
 
 // Goal: a key whose head many other keys have needs no whole leaf.
-// Method: decimal keys in leaves of the default size: some tens of them differ in their last bytes.
+// Method: leaves of the default size, with groups of keys that differ in their last byte. What
+// tells the groups apart takes all bits of a head.
 TEST_F(LeafReaderTest, ReadsKeysWithEqualHeadsTogether) {
   Share({.shared = true});
-  Load(10'000);
-  for (uint64_t i = 0; i < 20'000; i += 194) {
-    const std::string key = KeyOf(i);
-    const LeafQuestion question = tree_->Get(key);
+  std::mt19937_64 rng(1);
+  std::vector<std::string> keys;
+  for (int group = 0; group < 300; ++group) {
+    const uint64_t number = rng();
+    for (char member = 'a'; member < 'a' + 12; ++member) {
+      keys.push_back(fmt::format("{:016x}{}", number, member));
+    }
+  }
+  std::ranges::sort(keys);
+  LoadKeys(keys);
+  for (size_t i = 0; i < keys.size(); i += 37) {
+    const LeafQuestion question = tree_->Get(keys[i]);
     Read(question);
     const LeafReaderStatistics cost = CostOf(question);
     ASSERT_EQ(cost.answered, 1u);
