@@ -63,8 +63,9 @@ typedef enum skep_code {
   SKEP_ABORTED = 7,           // nothing of this atomic batch was applied; another slot says why
   SKEP_IO = 8,                // the operating system refused; detail: the errno
   SKEP_CORRUPT = 9,           // stored bytes fail their check; detail: the offset
-  SKEP_MOVED = 10             // the keys are another server's by the map of ranges; nothing was
+  SKEP_MOVED = 10,            // the keys are another server's by the map of ranges; nothing was
                               // done; detail: the version of the map by which this server goes
+  SKEP_WRONG_TYPE = 11        // the value at the key is not plain bytes; detail: its type
 } skep_code;
 
 // The error of this thread's last call that returned another code than SKEP_OK: a line for a

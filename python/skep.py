@@ -32,12 +32,12 @@ from pathlib import Path
 
 from skep_arguments import (UINT32_MAX, UINT64_MAX, Aborted, Corrupt, Error, InvalidArgument, IoError,
                             Moved, NotSupported, OutOfMemory, SnapshotTooOld, TooLarge, Unavailable,
-                            as_bytes, as_deadline, as_limit, as_number, as_pair, as_text, error_of,
+                            WrongType, as_bytes, as_deadline, as_limit, as_number, as_pair, as_text, error_of,
                             one_of)
 
 __all__ = ["open", "connect", "Store", "Keyspace", "Batch", "Error", "InvalidArgument",
            "NotSupported", "TooLarge", "OutOfMemory", "SnapshotTooOld", "Unavailable", "Aborted",
-           "IoError", "Corrupt", "Moved", "engines", "version", "vector", "numbers"]
+           "IoError", "Corrupt", "Moved", "WrongType", "engines", "version", "vector", "numbers"]
 
 _SONAME = "libskep.so.0.1"
 

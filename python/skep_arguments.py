@@ -59,8 +59,12 @@ class Moved(Error):
     of the map by which this server goes."""
 
 
+class WrongType(Error):
+    """The value at the key is not plain bytes; `detail` is its type."""
+
+
 ERRORS = [None, InvalidArgument, NotSupported, TooLarge, OutOfMemory, SnapshotTooOld, Unavailable,
-           Aborted, IoError, Corrupt, Moved]
+           Aborted, IoError, Corrupt, Moved, WrongType]
 
 
 def error_of(code, text, detail):

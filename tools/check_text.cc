@@ -229,7 +229,9 @@ std::string TextOf(const durable::Rehearsal& rehearsal) {
 
 std::string LineOf(uint64_t keyspace, const durable::SnapshotItem& item) {
   const std::string until = item.deadline_ms == 0 ? "" : fmt::format(" until {}", item.deadline_ms);
-  return fmt::format("item {} {} {}{}\n", keyspace, Quoted(item.key), Quoted(item.value), until);
+  const std::string type = item.type == kPlainType ? "" : fmt::format(" type {}", item.type);
+  return fmt::format("item {} {} {}{}{}\n", keyspace, Quoted(item.key), Quoted(item.value), type,
+                     until);
 }
 
 std::string LineOf(const durable::LoggedChange& logged) {
@@ -240,6 +242,9 @@ std::string LineOf(const durable::LoggedChange& logged) {
   line += ' ';
   line += Quoted(change.key);
   switch (change.kind) {
+    case Kind::kPutTyped:
+      line += fmt::format(" {} {} {}", change.type, change.deadline_ms, Quoted(change.value));
+      break;
     case Kind::kPutUntil:
       line += fmt::format(" {} {}", change.deadline_ms, Quoted(change.value));
       break;

@@ -29,6 +29,20 @@
 //   gone for every reader. A batch has one "now" (set_now_ms), a snapshot has that of its opening;
 //   a key that has been seen as gone stays gone, whatever a later batch's now says.
 //
+// Types. A value has a type, a number beside its bytes: kPlainType for bytes that mean nothing to
+//   the store, other numbers for encodings that functions (function.h) read and write.
+//   - kPut, kInsert and kUpdate store the value with request.type; a kApply stores it with the type
+//     of its function. The value before may have any type.
+//   - An operation that returns, compares or changes the bytes of a value asks that the value it
+//     finds has request.type, a kApply that it has the type of its function; else it is kRefused
+//     with kWrongType. Those are kGet without kNoValue, kApply, kReturnPrevious, the conditions of
+//     `when` about the value, kRequireValue and kRequireDigest.
+//   - All others do not ask: kGet with kNoValue, deletes, deadlines, moves, ranges, and conditions
+//     of presence. Moves and deadlines leave a value its type.
+//   - outcome.type is the type of the value that a point has found, also if it was refused.
+//   - The items of scans, walks and samples have an empty value if it is not of kPlainType, but see
+//     kAnyType. Effects tell the types of a scan's items.
+//
 // Thread safety: none; a batch belongs to one thread at a time.
 #pragma once
 
@@ -97,6 +111,9 @@ constexpr bool IsWrite(Op op) {
          op == Op::kExpireRange;
 }
 
+// The type of a value that is plain bytes.
+inline constexpr uint8_t kPlainType = 0;
+
 // Deadlines a request may carry. 0: none.
 inline constexpr uint64_t kKeepDeadline = UINT64_MAX;              // the key keeps the one it has
 inline constexpr uint64_t kDeadlineMax = (uint64_t{1} << 56) - 1;  // larger: kInvalidArgument
@@ -115,15 +132,21 @@ enum class Verdict : uint8_t {
 
 struct Request {
   enum Flag : uint8_t {
-    kReturnPrevious = 1,  // kPut, kInsert, kUpdate, kDelete, kExpire, kRequireAbsent:
-                          // outcome.value is the value before
-    kWantHint = 2,        // outcome.hint is wanted
-    kReverse = 4,         // kScan: from the largest key down
-    kKeysOnly = 8,        // kScan, kWalk: items carry no values
-    kSeekFloor = 16,      // kScan: start at the largest key <= key; not with kReverse
-    kNoUpperBound = 32,   // ranges: there is no upper bound, `other` is ignored
-    kNoValue = 64,        // kGet: outcome.integer is the length of the value, which is not copied
-    kKeepExisting = 128,  // kMove: refuses to replace `other` if it is present
+    kReturnPrevious = 1,   // kPut, kInsert, kUpdate, kDelete, kExpire, kRequireAbsent:
+                           // outcome.value is the value before
+    kWantHint = 2,         // outcome.hint is wanted
+    kReverse = 4,          // kScan: from the largest key down
+    kKeysOnly = 8,         // kScan, kWalk: items carry no values
+    kSeekFloor = 16,       // kScan: start at the largest key <= key; not with kReverse
+    kNoUpperBound = 32,    // ranges: there is no upper bound, `other` is ignored
+    kNoValue = 64,         // kGet: outcome.integer is the length of the value, which is not copied
+    kKeepExisting = 128,   // kMove: refuses to replace `other` if it is present
+    kAnyType = 128,        // kScan: items of every type have their values
+    kIfOfType = 128,       // kGet: a value of another type is not copied, and is no error
+    kOperandOfSlot = 128,  // kApply, in atomic batches only: the operand is `value` and behind it
+                           // outcome.value of the earlier slot `limit`
+    kUnlessNone = 64,      // kApply with kOperandOfSlot: if that outcome.value is empty, nothing is
+                           // done, and the value's type is not asked for
   };
   // Further conditions of an operation, which is done only if all that are given hold.
   enum When : uint8_t {
@@ -142,6 +165,7 @@ struct Request {
   Op op = Op::kGet;
   uint8_t flags = 0;
   uint8_t when = 0;             // bits of When
+  uint8_t type = kPlainType;    // of the value to store, or that is asked for
   uint32_t limit = kNoLimit;    // kScan, kWalk: items; kCount: keys visited; kDeleteRange,
                                 // kExpireRange: keys changed; kNoLimit: as many as there are
   std::string_view key = {};    // ranges: the inclusive lower bound
@@ -168,6 +192,7 @@ static_assert(sizeof(Request) == 72);
 struct Outcome {
   Verdict verdict = Verdict::kRefused;
   bool present = false;         // points: the key was there before the operation
+  uint8_t type = kPlainType;    // points: the type of the value before the operation
   bool more = false;            // ranges: stopped by a limit and there may be more; `value` is the
                                 // bound to go on from: the lower one, with kReverse the upper one
   uint32_t item_count = 0;      // kScan, kWalk, kSample: how many; Batch::items(slot) has them
@@ -194,14 +219,15 @@ struct Effect {
     kNothing,  // the first three are effects of a kApply
     kStore,
     kErase,
-    kDeadline,  // for a key of a kExpireRange, or an item of a kScan that has a deadline, in their
-                // order
+    kDeadline,  // for a key of a kExpireRange, or an item of a kScan that has a deadline or is not
+                // of kPlainType, in their order
   };
   Kind kind = Kind::kNothing;
+  uint8_t type = kPlainType;  // of an item of a kScan
   uint32_t slot = 0;
   std::string_view value = {};  // kStore
   std::string_view key = {};    // kDeadline
-  uint64_t deadline_ms = 0;     // kDeadline
+  uint64_t deadline_ms = 0;     // kDeadline; 0: none
   Version version = 0;          // of a kExpireRange; 0: the outcome's version counts
 };
 

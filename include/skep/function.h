@@ -118,6 +118,10 @@ struct Function {
   std::string name;
   FunctionBody body;
   FunctionKind kind = FunctionKind::kPlain;
+  // The type of the values that the function reads and stores (batch.h).
+  uint8_t type = 0;
+  // The function never changes a value: requests of it need no log.
+  bool reads_only = false;
   // The fields from here on are only of functions of elements.
   Element element = Element::kI8;
   uint8_t operands = 0;            // operands for each element; 0 for a reduce function
@@ -129,10 +133,11 @@ struct Function {
   size_t operand_bytes() const { return operands * BytesOf(element); }
 };
 
-// Registers `body` under `name`, at start-up, before any store is open; a registered function lives
-// as long as the process. Thread-safe.
+// Registers `body` under `name`, for values of this type, at start-up, before any store is open; a
+// registered function lives as long as the process. Thread-safe.
 //   kInvalidArgument  the name is empty, longer than 64 bytes, or taken
-Result<const Function*> RegisterFunction(std::string_view name, FunctionBody body);
+Result<const Function*> RegisterFunction(std::string_view name, FunctionBody body,
+                                         uint8_t type = 0);
 
 // The function of that name; null if there is none. Thread-safe; takes a lock, so look up once.
 const Function* FindFunction(std::string_view name);

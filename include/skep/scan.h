@@ -35,6 +35,7 @@ struct ScanOptions {
   uint32_t limit = kNoLimit;  // items
   bool reverse = false;       // from the largest key of the range down
   bool keys_only = false;
+  bool any_type = false;  // also values that are not plain bytes (batch.h); else theirs are empty
   // Honeycomb's form (section 3.1): start at the largest key <= lo, if there is one. Forward only.
   bool seek_floor = false;
 };

@@ -24,8 +24,10 @@ enum class Code : uint8_t {
   kAborted,          // nothing of this atomic batch was applied; another slot says why
   kIo,               // the operating system refused; `detail` is the errno
   kCorrupt,          // stored bytes fail their check; `detail` is the offset
-  kMoved,  // the keys are another server's by the map of ranges; nothing was done; `detail`
-           // is the version of the map by which this server goes
+  kMoved,      // the keys are another server's by the map of ranges; nothing was done; `detail`
+               // is the version of the map by which this server goes
+  kWrongType,  // the value at the key is of another type than the operation is for; `detail` is its
+               // type (batch.h)
 };
 
 // Two words, trivially copyable, never allocates.

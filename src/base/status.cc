@@ -31,6 +31,8 @@ const char* NameOf(Code code) {
       return "corrupt";
     case Code::kMoved:
       return "moved";
+    case Code::kWrongType:
+      return "wrong type";
   }
   return "unknown";
 }

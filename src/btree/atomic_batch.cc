@@ -162,6 +162,7 @@ void AtomicBatch<Layout>::Reflect(KeyState* state) const {
   if (!state->found.present) return;
   state->value = core_.codec.Whole(state->found.value);
   state->deadline_ms = DeadlineOf(state->found.value);
+  state->type = TypeOf(state->found.value);
   state->present = !HasExpired(state->deadline_ms, now_ms_);
 }
 
@@ -212,6 +213,7 @@ void AtomicBatch<Layout>::SetState(KeyState& state, const PointEffect& effect) {
   stored_ |= state.present;
   state.value = effect.value;
   state.deadline_ms = effect.deadline_ms;
+  state.type = effect.type;
 }
 
 template <class Layout>
@@ -219,7 +221,7 @@ void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
   const Request& r = request(index);
   KeyState& state = OwnState(index);
   std::optional<PointState> now;
-  if (state.present) now = {state.value, state.deadline_ms};
+  if (state.present) now = {state.value, state.deadline_ms, state.type};
   const PointEffect effect = ApplyPoint(r, now, now_ms_, traits_, out_, index);
   Outcome& outcome = out_.outcome(index);
   if (r.op == Op::kGet && state.present && !state.changed) outcome.version = state.found.version;
@@ -234,9 +236,10 @@ void AtomicBatch<Layout>::PerformMove(uint32_t index) {
   KeyState& from = OwnState(index);
   KeyState& to = StateOf(r.other);
   std::optional<PointState> state;
-  if (from.present) state = {from.value, from.deadline_ms};
+  if (from.present) state = {from.value, from.deadline_ms, from.type};
   if (!JudgeMove(r, state, to.present, out_, index)) return;
   SetState(to, {.action = PointEffect::Action::kStore,
+                .type = state->type,
                 .value = state->value,
                 .deadline_ms = state->deadline_ms});
   SetState(from, {.action = PointEffect::Action::kErase});

@@ -77,7 +77,8 @@ bool AtomicCommit<Layout>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
     edit.stored_key = state.found.key;
     edit.erase = !state.present;
     if ((!state.found.known && !storing.Key(state.key, &edit.stored_key)) ||
-        (state.present && !storing.Value(state.value, state.deadline_ms, &edit.value))) {
+        (state.present &&
+         !storing.Value(state.value, state.deadline_ms, state.type, &edit.value))) {
       return false;
     }
   }

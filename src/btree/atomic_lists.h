@@ -21,6 +21,7 @@ struct KeyState {
   bool present = false;  // now, after the changes so far
   std::string_view value;
   uint64_t deadline_ms = 0;
+  uint8_t type = kPlainType;
   bool changed = false;
 };
 

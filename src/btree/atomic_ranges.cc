@@ -256,15 +256,15 @@ void AtomicRanges<Layout>::RequireEmpty(uint32_t index) {
   Outcome& outcome = out_.outcome(index);
   outcome = {.verdict = Verdict::kDone};
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
-  ForEach(index, [&](const Item& item) {
+  ForEach(index, [&](const Item& item, uint8_t) {
     outcome.verdict = Verdict::kMismatch;
     outcome.value = out_.scratch().Copy(item.key);
     return false;
   });
 }
 
-// Calls visit(item) for the keys of the range as the batch sees them, in order or backwards, until
-// it answers false. The views are valid during the call.
+// Calls visit(item, type) for the keys of the range as the batch sees them, in order or backwards,
+// until it answers false. The views are valid during the call.
 template <class Layout>
 template <typename Visit>
 void AtomicRanges<Layout>::ForEach(uint32_t index, Visit visit) {
@@ -281,8 +281,8 @@ void AtomicRanges<Layout>::ForEach(uint32_t index, Visit visit) {
   const auto cut = std::ranges::find(cuts_, index, &Cut::slot);
   if (stops_ || cut == cuts_.end()) return ForEachForward(lo, r.other, unbounded, visit);
   bool goes_on = true;
-  ForEachForward(lo, cut->end, false, [&](const Item& item) {
-    goes_on = visit(item);
+  ForEachForward(lo, cut->end, false, [&](const Item& item, uint8_t type) {
+    goes_on = visit(item, type);
     return goes_on;
   });
   // The request reads keys that are not locked.
@@ -297,7 +297,7 @@ void AtomicRanges<Layout>::ForEachForward(std::string_view lo, std::string_view 
   auto state = states_.lower_bound(lo);
   const auto visit_state = [&] {
     const auto here = state++;
-    return !here->second.present || visit(Item{here->first, here->second.value});
+    return !here->second.present || visit(Item{here->first, here->second.value}, here->second.type);
   };
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
   for (cursor.SeekAtLeast(lo); cursor.Settle(hi, unbounded); cursor.Next()) {
@@ -306,7 +306,7 @@ void AtomicRanges<Layout>::ForEachForward(std::string_view lo, std::string_view 
       if (!visit_state()) return;
     }
     const bool touched = state != states_.end() && state->first == key;
-    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}))) return;
+    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}, cursor.type()))) return;
   }
   while (state != states_.end() && is_inside(state->first)) {
     if (!visit_state()) return;
@@ -321,7 +321,8 @@ void AtomicRanges<Layout>::ForEachReverse(std::string_view lo, std::string_view 
   const auto has_state = [&] { return state != states_.begin() && std::prev(state)->first >= lo; };
   const auto visit_state = [&] {
     --state;
-    return !state->second.present || visit(Item{state->first, state->second.value});
+    return !state->second.present ||
+           visit(Item{state->first, state->second.value}, state->second.type);
   };
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
   if (unbounded) {
@@ -335,7 +336,7 @@ void AtomicRanges<Layout>::ForEachReverse(std::string_view lo, std::string_view 
       if (!visit_state()) return;
     }
     const bool touched = has_state() && std::prev(state)->first == key;
-    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}))) return;
+    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}, cursor.type()))) return;
   }
   while (has_state()) {
     if (!visit_state()) return;
@@ -346,7 +347,7 @@ void AtomicRanges<Layout>::ForEachReverse(std::string_view lo, std::string_view 
 template <class Layout>
 std::string_view AtomicRanges<Layout>::Floor(std::string_view key) {
   std::string_view floor = key;
-  ForEachReverse({}, KeyAfter(key, out_.scratch()), false, [&](const Item& item) {
+  ForEachReverse({}, KeyAfter(key, out_.scratch()), false, [&](const Item& item, uint8_t) {
     floor = out_.scratch().Copy(item.key);
     return false;
   });
@@ -367,7 +368,7 @@ void AtomicRanges<Layout>::PerformRange(uint32_t index) {
     outcome.value = out_.scratch().Copy(key);
   };
   std::vector<std::string_view> keys;  // the keys to change: the limit of kExpireRange counts these
-  ForEach(index, [&](const Item& item) {
+  ForEach(index, [&](const Item& item, uint8_t) {
     if (count == most) {
       stop_before(item.key);
       return false;
@@ -384,7 +385,7 @@ void AtomicRanges<Layout>::PerformRange(uint32_t index) {
         stop_before(key);
         break;
       }
-      effect = ApplyExpiry(r, {state.value, state.deadline_ms}, now_ms_);
+      effect = ApplyExpiry(r, {state.value, state.deadline_ms, state.type}, now_ms_);
       if (effect.action == PointEffect::Action::kKeep) continue;
       ++count;
       out_.NoteDeadline(index, key, r.deadline_ms);
@@ -400,14 +401,19 @@ void AtomicRanges<Layout>::PerformScan(uint32_t index) {
   if (out_.LeavesOutScan(index)) return;
   const Request& r = request(index);
   ScanMeter meter(r, batch_.scan_bytes_max(), batch_.scan_visits_max(), out_, index);
-  ForEach(index, [&](const Item& item) {
+  ForEach(index, [&](const Item& item, uint8_t type) {
     if (meter.MayAdd()) {
-      meter.Add(item);
+      meter.Add(item, 0, type);
       return true;
     }
     meter.StopBefore(item.key);
     return false;
   });
+}
+
+// The item that a sample gives: without the value, if that is not of kPlainType.
+Item Sampled(const Item& item, uint8_t type) {
+  return {item.key, type == kPlainType ? item.value : std::string_view()};
 }
 
 // Draws one of the keys that the batch has put, in proportion to their number; else one of the
@@ -423,7 +429,7 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
   for (const auto& [key, state] : states_) {
     const bool was_present =
         state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
-    if (state.present && !was_present) added.push_back({key, state.value});
+    if (state.present && !was_present) added.push_back(Sampled({key, state.value}, state.type));
     if (!state.present && was_present) ++erased;
   }
   Sampler<Layout> sampler(core_, request(index).random, now_ms_);
@@ -440,14 +446,17 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
     if (!item) break;
     const auto state = states_.find(item->key);
     if (state != states_.end() && !state->second.present) continue;
-    out_.AddItem(index, state == states_.end() ? *item : Item{state->first, state->second.value});
+    const auto now = [&] {
+      return Sampled({state->first, state->second.value}, state->second.type);
+    };
+    out_.AddItem(index, state == states_.end() ? *item : now());
     return;
   }
   // The batch has deleted most of the keys: takes any that is left.
   outcome.verdict = Verdict::kAbsent;
-  ForEachForward({}, {}, true, [&](const Item& item) {
+  ForEachForward({}, {}, true, [&](const Item& item, uint8_t type) {
     outcome.verdict = Verdict::kDone;
-    out_.AddItem(index, item);
+    out_.AddItem(index, Sampled(item, type));
     return false;
   });
 }

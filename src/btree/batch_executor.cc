@@ -231,7 +231,7 @@ Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version a
   const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used(), at);
   const typename Layout::Found found = leaf.Find(r.key, place.spot);
   std::optional<PointState> state;
-  if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
+  if (found.present) state = core_.codec.StateOf(found.value);
   if (r.op == Op::kGet) {
     ApplyGet(r, state, now_ms_, out_, i);
   } else {

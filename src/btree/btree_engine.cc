@@ -44,7 +44,8 @@ BtreeEngine::BtreeEngine(const EngineOptions& options)
               .snapshots = options.index.btree.multi_version,
               .multi_version = options.index.btree.multi_version,
               .whole_ranges = options.index.btree.multi_version,
-              .whole_batches = options.index.btree.multi_version} {
+              .whole_batches = options.index.btree.multi_version,
+              .types = true} {
   watches_.set_budget(options.budget);
 }
 

@@ -42,8 +42,10 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
     core_.threads.Give(thread_);
   }
 
-  Status Add(std::string_view key, std::string_view value, uint64_t deadline_ms) override {
-    const Request put = {.op = Op::kPut, .key = key, .value = value, .deadline_ms = deadline_ms};
+  Status Add(std::string_view key, std::string_view value, uint64_t deadline_ms,
+             uint8_t type) override {
+    const Request put = {
+        .op = Op::kPut, .type = type, .key = key, .value = value, .deadline_ms = deadline_ms};
     if (const Status s = CheckSizes(put, owner_.traits_); !s.ok()) return s;
     const bool is_in_order = has_last_ ? key > last_ : key >= last_;
     if (!is_in_order || (upper_ && key >= *upper_)) {
@@ -81,7 +83,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
   // The most bytes that the pair takes of a leaf.
   uint32_t BytesOf(const Request& put) const {
     const Geometry& g = core_.codec.geometry;
-    const size_t metadata = put.deadline_ms == 0 ? 0 : 1 + kDeadlineBytes;
+    const size_t metadata = MetadataBytes(put.deadline_ms, put.type);
     const size_t key = std::min<size_t>(put.key.size(), g.key_inline_max());
     const size_t value = std::min<size_t>(metadata + put.value.size(), g.value_inline_max());
     return Layout::LeafItemBytes({}) + static_cast<uint32_t>(key + value);
@@ -91,7 +93,7 @@ class TreeBulkLoad<Layout>::Part final : public BulkLoad::Part {
   bool Store(const Request& put, typename Layout::LeafItem* item) {
     Storing& storing = change_->storing();
     if (!storing.Key(put.key, &item->key) ||
-        !storing.Value(put.value, put.deadline_ms, &item->value)) {
+        !storing.Value(put.value, put.deadline_ms, put.type, &item->value)) {
       return false;
     }
     if (!item->key.outside) item->key.bytes = texts_.Copy(item->key.bytes);

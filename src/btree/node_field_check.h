@@ -31,12 +31,12 @@ class FieldChecker {
     if (at + bytes > end) return false;
     uint32_t rest = bytes;
     if ((form & field::kMetadata) != 0) {
-      if (bytes < 1 + kDeadlineBytes) return false;
-      if (field::Load<uint8_t>(node_, at) != kDeadlineBytes) return false;
-      rest -= 1 + kDeadlineBytes;
-      const uint64_t deadline_ms = DeadlineOf(
-          {.bytes = field::BytesAt(node_, at, 1 + kDeadlineBytes), .has_metadata = true});
-      if (deadline_ms == 0 || deadline_ms < deadline_min_ms) return false;
+      if (bytes < 1) return false;
+      const uint32_t metadata = 1u + field::Load<uint8_t>(node_, at);
+      if (bytes < metadata || !IsMetadata(field::BytesAt(node_, at, metadata), deadline_min_ms)) {
+        return false;
+      }
+      rest -= metadata;
     }
     if ((form & field::kOutside) != 0) return rest == kStubBytes;
     return bytes <= codec_.geometry.value_inline_max();
@@ -74,6 +74,19 @@ class FieldChecker {
   bool has_undecided() const { return has_undecided_; }
 
  private:
+  // Whether these bytes, of which the first tells how many there are, are metadata in one of their
+  // forms.
+  static bool IsMetadata(std::string_view bytes, uint64_t deadline_min_ms) {
+    const size_t size = bytes.size() - 1;
+    const bool has_type = size == kTypeBytes || size == kDeadlineBytes + kTypeBytes;
+    const bool has_deadline = size >= kDeadlineBytes;
+    if (!has_type && size != kDeadlineBytes) return false;
+    const StoredValue value = {.bytes = bytes, .has_metadata = true};
+    if (has_type && TypeOf(value) == kPlainType) return false;
+    const uint64_t deadline_ms = DeadlineOf(value);
+    return !has_deadline || (deadline_ms != 0 && deadline_ms >= deadline_min_ms);
+  }
+
   const Codec& codec_;
   const NodeHeader* node_;
   bool has_undecided_ = false;

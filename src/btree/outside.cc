@@ -15,16 +15,14 @@ bool Storing::LongKey(std::string_view key, StoredKey* stored) {
   return true;
 }
 
-// Stores a value that is long or has a deadline.
-bool Storing::CopyValue(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
-  const size_t metadata = deadline_ms == 0 ? 0 : 1 + kDeadlineBytes;
+// Stores a value that is long or has metadata.
+bool Storing::CopyValue(std::string_view value, uint64_t deadline_ms, uint8_t type,
+                        StoredValue* stored) {
+  const size_t metadata = MetadataBytes(deadline_ms, type);
   const bool outside = metadata + value.size() > core_.codec.geometry.value_inline_max();
   const size_t size = metadata + (outside ? kStubBytes : value.size());
   char* const bytes = scratch_.Allocate(size);
-  if (metadata > 0) {
-    bytes[0] = kDeadlineBytes;
-    std::memcpy(bytes + 1, &deadline_ms, kDeadlineBytes);
-  }
+  if (metadata > 0) WriteMetadata(bytes, deadline_ms, type);
   if (!outside) {
     value.copy(bytes + metadata, value.size());  // the data() of an empty value may be null
   } else if (!Add(value, static_cast<uint32_t>(value.size()), bytes + metadata)) {

@@ -31,10 +31,11 @@ class Storing {
     stored->outside = false;
     return true;
   }
-  // A short value with a deadline is copied, to stand behind the deadline.
-  bool Value(std::string_view value, uint64_t deadline_ms, StoredValue* stored) {
-    if (deadline_ms != 0 || value.size() > core_.codec.geometry.value_inline_max()) {
-      return CopyValue(value, deadline_ms, stored);
+  // A short value with metadata is copied, to stand behind them.
+  bool Value(std::string_view value, uint64_t deadline_ms, uint8_t type, StoredValue* stored) {
+    if (deadline_ms != 0 || type != kPlainType ||
+        value.size() > core_.codec.geometry.value_inline_max()) {
+      return CopyValue(value, deadline_ms, type, stored);
     }
     stored->bytes = value;
     stored->outside = stored->has_metadata = false;
@@ -52,7 +53,7 @@ class Storing {
 
  private:
   bool LongKey(std::string_view key, StoredKey* stored);
-  bool CopyValue(std::string_view value, uint64_t deadline_ms, StoredValue* stored);
+  bool CopyValue(std::string_view value, uint64_t deadline_ms, uint8_t type, StoredValue* stored);
   void DropCopies();
   bool Add(std::string_view bytes, uint32_t whole_size, char* stub);
 

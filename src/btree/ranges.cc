@@ -65,7 +65,7 @@ bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMete
     }
     const std::string_view key = cursor.key();
     if (!unbounded && key >= r.other) return false;
-    meter.Add({key, cursor.value()}, cursor.deadline_ms());
+    meter.Add({key, cursor.value()}, cursor.deadline_ms(), cursor.type());
     cursor.Next();
   }
   return true;
@@ -85,7 +85,7 @@ void Ranges<Layout>::ScanReverse(const Request& r, ScanMeter& meter) const {
       const std::string_view key = cursor.key();
       if (key < r.key) return;
       if (!meter.MayAdd()) return meter.StopBefore(key);
-      meter.Add({key, cursor.value()}, cursor.deadline_ms());
+      meter.Add({key, cursor.value()}, cursor.deadline_ms(), cursor.type());
     }
     const std::string_view lower = cursor.leaves().lower();
     if (lower <= r.key || meter.StopsAtFence(lower)) return;

@@ -180,6 +180,7 @@ class Cursor {
   }
   std::string_view value() const { return core_.codec.Whole(in_leaf_->value()); }
   uint64_t deadline_ms() const { return DeadlineOf(in_leaf_->value()); }
+  uint8_t type() const { return TypeOf(in_leaf_->value()); }
 
   const LeafIterator<Layout>& leaves() const { return leaves_; }
 

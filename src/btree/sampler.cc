@@ -46,8 +46,9 @@ std::optional<Item> Sampler<Layout>::ItemAt(const typename Layout::Leaf& leaf, u
   for (cursor.SeekFirst(); number > 0; --number) cursor.Next();
   if (HasExpired(DeadlineOf(cursor.value()), now_ms_)) return std::nullopt;
   version_ = leaf.newest_version();
+  const bool is_plain = TypeOf(cursor.value()) == kPlainType;
   return Item{scratch_.Copy(core_.codec.Whole(cursor.key(), scratch_)),
-              scratch_.Copy(core_.codec.Whole(cursor.value()))};
+              is_plain ? scratch_.Copy(core_.codec.Whole(cursor.value())) : std::string_view()};
 }
 
 template <class Layout>

@@ -27,14 +27,14 @@ class ScanMeter {
 
   bool MayAdd() const { return !IsFull() && visits_ < visits_max_; }
   // Appends a copy of the item to the outcome.
-  void Add(const Item& item, uint64_t deadline_ms = 0) {
-    const std::string_view value = keys_only() ? std::string_view() : item.value;
-    const Item given = out_.AddItem(index_, {.key = item.key, .value = value});
+  void Add(const Item& item, uint64_t deadline_ms, uint8_t type) {
+    const Item given =
+        out_.AddItem(index_, {.key = item.key, .value = ValueOfItem(request_, item.value, type)});
     Count({.at = given.key.data(),
            .count = 1,
            .key_bytes = static_cast<uint32_t>(given.key.size()),
            .value_bytes = static_cast<uint32_t>(given.value.size())});
-    if (deadline_ms != 0) out_.NoteDeadline(index_, item.key, deadline_ms);
+    out_.NoteItem(index_, item.key, deadline_ms, type);
   }
   // How many more items the scan may return, whatever their bytes.
   uint32_t room() const {

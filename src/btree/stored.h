@@ -13,9 +13,15 @@
 //
 // `born` is the version of the write that stored the block; reclaim.h uses it.
 //
-// Metadata. A value that has metadata begins with a length byte and that many bytes. There is one
-//   form: a deadline in milliseconds since 1970, 7 bytes, little-endian. So a key that expires
-//   takes 8 bytes more, and other keys take none.
+// Metadata. A value that has metadata begins with a length byte and that many bytes. The length
+//   tells the form:
+//
+//     1   type                      the type of the value, which is not kPlainType (batch.h)
+//     7   deadline                  milliseconds since 1970, little-endian, not 0
+//     8   deadline, type
+//
+//   So a plain value without a deadline takes no byte more, a typed one 2, and a key that expires 8
+//   or 9.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +32,7 @@
 #include "base/arena.h"
 #include "btree/compare_bytes.h"
 #include "btree/geometry.h"
+#include "engine/point.h"
 #include "skep/batch.h"
 #include "skep/scratch.h"
 
@@ -33,7 +40,9 @@ namespace skep::btree {
 
 inline constexpr size_t kStubBytes = 12;
 inline constexpr size_t kOutsideHeaderBytes = 8;
+inline constexpr uint32_t kTypeBytes = 1;      // of the metadata
 inline constexpr uint32_t kDeadlineBytes = 7;  // of the metadata
+inline constexpr uint32_t kMetadataBytesMax = 1 + kDeadlineBytes + kTypeBytes;
 
 // The stored form of a key: views into a node, or into a caller's buffer on its way to a node.
 struct StoredKey {
@@ -50,10 +59,29 @@ struct StoredValue {
 
 // The deadline of the key; 0: none.
 inline uint64_t DeadlineOf(const StoredValue& value) {
-  if (!value.has_metadata || value.bytes[0] != kDeadlineBytes) return 0;
+  if (!value.has_metadata || value.bytes[0] == kTypeBytes) return 0;
   uint64_t deadline_ms = 0;
   std::memcpy(&deadline_ms, value.bytes.data() + 1, kDeadlineBytes);
   return deadline_ms;
+}
+// The type of the value.
+inline uint8_t TypeOf(const StoredValue& value) {
+  if (!value.has_metadata || value.bytes[0] == kDeadlineBytes) return kPlainType;
+  return static_cast<uint8_t>(value.bytes[static_cast<uint8_t>(value.bytes[0])]);
+}
+
+// How many bytes the metadata of a value take, the length byte included.
+inline size_t MetadataBytes(uint64_t deadline_ms, uint8_t type) {
+  const size_t bytes =
+      (deadline_ms == 0 ? 0 : kDeadlineBytes) + (type == kPlainType ? 0 : kTypeBytes);
+  return bytes == 0 ? 0 : 1 + bytes;
+}
+// Writes them. Requires that there are any.
+inline void WriteMetadata(char* at, uint64_t deadline_ms, uint8_t type) {
+  const size_t bytes = MetadataBytes(deadline_ms, type);
+  at[0] = static_cast<char>(bytes - 1);
+  if (deadline_ms != 0) std::memcpy(at + 1, &deadline_ms, kDeadlineBytes);
+  if (type != kPlainType) at[bytes - 1] = static_cast<char>(type);
 }
 
 // The stub at the end of an outside key, or of an outside value.
@@ -125,6 +153,10 @@ struct Codec {
   std::string_view Whole(const StoredKey& stored, Scratch& scratch) const;
   // All bytes of a value without the metadata: always a view, since outside values are contiguous.
   std::string_view Whole(const StoredValue& stored) const;
+  // The value with its metadata. A view, too.
+  PointState StateOf(const StoredValue& stored) const {
+    return {Whole(stored), DeadlineOf(stored), TypeOf(stored)};
+  }
   size_t SizeOf(const StoredKey& stored) const;
   size_t SizeOf(const StoredValue& stored) const;  // without the metadata
 

@@ -18,6 +18,7 @@ namespace {
 struct Loaded {
   std::string value;
   uint64_t deadline_ms = 0;
+  uint8_t type = kPlainType;
 };
 using Pairs = std::map<std::string, Loaded, std::less<>>;
 
@@ -53,6 +54,7 @@ Pairs MakePairs(const Kind& kind, size_t count, uint64_t seed) {
     loaded.value = text(kind.value_bytes_max, 0);
     if (kind.deadlines && random() % 8 == 0)
       loaded.deadline_ms = TestTree::kNowMs + 1 + random() % 50;
+    if (kind.deadlines && random() % 4 == 0) loaded.type = 1 + random() % 255;
   }
   return pairs;
 }
@@ -80,7 +82,8 @@ void Load(TestTree& tree, const Pairs& pairs, size_t part_count) {
       if (i + 1 < part_count) upper = begins[i + 1]->first;
       const auto part = bulk->Open(i == 0 ? "" : begins[i]->first, upper);
       for (auto at = begins[i]; at != begins[i + 1]; ++at) {
-        ASSERT_TRUE(part->Add(at->first, at->second.value, at->second.deadline_ms).ok());
+        const Loaded& loaded = at->second;
+        ASSERT_TRUE(part->Add(at->first, loaded.value, loaded.deadline_ms, loaded.type).ok());
       }
       ASSERT_TRUE(part->Finish().ok());
     });
@@ -122,8 +125,15 @@ TEST_P(TreeBulkLoad, HoldsWhatItWasGiven) {
         State state = StateOf(pairs);
         ASSERT_NO_FATAL_FAILURE(tree.ExpectHolds(state));
         for (const auto& [key, loaded] : pairs) {
-          ASSERT_EQ(tree.Get(key), loaded.value);
-          ASSERT_EQ(tree.Do({.op = Op::kGet, .key = key}).deadline_ms, loaded.deadline_ms);
+          Batch batch;
+          batch.Add({.op = Op::kGet, .type = loaded.type, .key = key});
+          batch.set_now_ms(TestTree::kNowMs);
+          tree.engine().Execute(batch);
+          const Outcome& found = batch.outcome(0);
+          ASSERT_EQ(found.verdict, Verdict::kDone);
+          ASSERT_EQ(found.value, loaded.value);
+          ASSERT_EQ(found.type, loaded.type);
+          ASSERT_EQ(found.deadline_ms, loaded.deadline_ms);
         }
         WriteAtRandom(tree, kind, &state, count + parts);
         ASSERT_NO_FATAL_FAILURE(tree.ExpectHolds(state));
@@ -175,8 +185,8 @@ TEST_P(BulkLoadOf, KeysOutOfOrderAreRefused) {
     TestTree tree;
     const auto bulk = tree.engine().OpenBulkLoad();
     const auto part = bulk->Open("b", "m");
-    const Status s = part->Add(first, "value", 0);
-    return s.ok() ? part->Add(second, "value", 0).code() : s.code();
+    const Status s = part->Add(first, "value", 0, kPlainType);
+    return s.ok() ? part->Add(second, "value", 0, kPlainType).code() : s.code();
   };
   EXPECT_EQ(code_of("b", "c"), Code::kOk);
   EXPECT_EQ(code_of("c", "c"), Code::kInvalidArgument);
@@ -189,8 +199,9 @@ TEST_P(BulkLoadOf, TooLargeIsRefused) {
   const auto bulk = tree_.engine().OpenBulkLoad();
   const auto part = bulk->Open("", std::nullopt);
   const size_t key_bytes_max = tree_.engine().traits().key_bytes_max;
-  EXPECT_EQ(part->Add(std::string(key_bytes_max + 1, 'k'), "", 0).code(), Code::kTooLarge);
-  EXPECT_TRUE(part->Add(std::string(key_bytes_max, 'k'), "", 0).ok());
+  EXPECT_EQ(part->Add(std::string(key_bytes_max + 1, 'k'), "", 0, kPlainType).code(),
+            Code::kTooLarge);
+  EXPECT_TRUE(part->Add(std::string(key_bytes_max, 'k'), "", 0, kPlainType).ok());
 }
 
 TEST_P(BulkLoadOf, NoMemoryIsTold) {
@@ -199,7 +210,7 @@ TEST_P(BulkLoadOf, NoMemoryIsTold) {
   const auto part = bulk->Open("", std::nullopt);
   Status s;
   for (int i = 0; i < 100'000 && s.ok(); ++i) {
-    s = part->Add(std::to_string(1'000'000 + i), std::string(1000, 'v'), 0);
+    s = part->Add(std::to_string(1'000'000 + i), std::string(1000, 'v'), 0, kPlainType);
   }
   EXPECT_EQ(s.code(), Code::kOutOfMemory);
   EXPECT_EQ(s.detail(), tree.budget().limit());

@@ -45,7 +45,7 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     const typename Layout::Found found = leaf.Find(request.key, place.spot);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
     std::optional<PointState> state;
-    if (found.present) state = {core_.codec.Whole(found.value), DeadlineOf(found.value)};
+    if (found.present) state = core_.codec.StateOf(found.value);
     const PointEffect effect = ApplyPoint(request, state, *now_ms, traits, out, index);
     Outcome& outcome = out.outcome(index);
     TellHint(request, place, &outcome);
@@ -103,7 +103,7 @@ bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bo
   const bool is_inline = request.key.size() <= core_.codec.geometry.key_inline_max();
   const bool is_own = effect.value.data() == request.value.data() &&
                       effect.value.size() == request.value.size() &&
-                      effect.deadline_ms == request.deadline_ms;
+                      effect.deadline_ms == request.deadline_ms && effect.type == request.type;
   const bool may_keep = is_inline && is_own;
   if (may_keep && *kept) {
     edit->stored_key.bytes = request.key;
@@ -112,7 +112,7 @@ bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bo
   }
   storing.Drop();
   if (!core_.budget.HasRoomFor(0) || (!has_block && !storing.Key(request.key, &edit->stored_key)) ||
-      !storing.Value(effect.value, effect.deadline_ms, &edit->value)) {
+      !storing.Value(effect.value, effect.deadline_ms, effect.type, &edit->value)) {
     return false;
   }
   *kept = may_keep ? std::optional(edit->value) : std::nullopt;

@@ -33,6 +33,14 @@ class BatchChanges {
     ++written_.count;
   }
 
+  // Adds a put, of the kind that has what the value has.
+  void AddPut(LogChange& change) {
+    change.kind = change.type != kPlainType ? Kind::kPutTyped
+                  : change.deadline_ms != 0 ? Kind::kPutUntil
+                                            : Kind::kPut;
+    Add(change);
+  }
+
   Version LowestVersion() const {
     Version lowest = UINT64_MAX;
     for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
@@ -56,9 +64,9 @@ class BatchChanges {
       case Op::kUpdate: {
         const uint64_t kept = out.present ? out.deadline_ms : 0;
         change.value = r.value;
+        change.type = r.type;
         change.deadline_ms = r.deadline_ms == kKeepDeadline ? kept : r.deadline_ms;
-        change.kind = change.deadline_ms == 0 ? Kind::kPut : Kind::kPutUntil;
-        return Add(change);
+        return AddPut(change);
       }
       case Op::kDelete:
         change.kind = Kind::kErase;
@@ -117,18 +125,26 @@ class BatchChanges {
       change.kind = Kind::kErase;
       return Add(change);
     }
-    if (effect != nullptr && effect->value.size() <= r.value.size() + kValueBytesMore) {
+    const std::string operand = OperandOf(r);
+    if (effect != nullptr && effect->value.size() <= operand.size() + kValueBytesMore) {
       change.value = effect->value;
+      change.type = r.function->type;
       change.deadline_ms = out.present ? out.deadline_ms : 0;
-      change.kind = change.deadline_ms == 0 ? Kind::kPut : Kind::kPutUntil;
-      return Add(change);
+      return AddPut(change);
     }
     // A key that had expired is still there for a replay.
     if (!out.present) Add({.kind = Kind::kErase, .version = out.version, .key = r.key});
     change.kind = Kind::kApply;
     change.function = r.function;
-    change.value = r.value;
+    change.value = operand;
     Add(change);
+  }
+
+  // The operand that a kApply had.
+  std::string OperandOf(const Request& r) const {
+    std::string operand(r.value);
+    if (r.has(Request::kOperandOfSlot)) operand += batch_.outcome(r.limit).value;
+    return operand;
   }
 
   // The effect of a kApply; null if it has none.

@@ -20,6 +20,10 @@ constexpr bool Deletes(Op op) {
   return op == Op::kDelete || op == Op::kDeleteRange || op == Op::kDeleteAll;
 }
 
+bool Writes(const Request& r) {
+  return IsWrite(r.op) && !(r.op == Op::kApply && r.function != nullptr && r.function->reads_only);
+}
+
 struct Needs {
   Log::Need log;
   bool writes = false;
@@ -31,7 +35,7 @@ struct Needs {
 Needs NeedsOf(const Batch& batch) {
   Needs needs;
   for (const Request& r : batch.requests()) {
-    if (!IsWrite(r.op)) continue;
+    if (!Writes(r)) continue;
     needs.writes = true;
     (Deletes(r.op) ? needs.deletes : needs.log.stores) = true;
     needs.log.bytes += kChangeBytes + r.key.size() + r.value.size();
@@ -61,8 +65,8 @@ Version DurableEngine::Execute(Batch& batch) {
       needs.log.stores && needs.deletes && batch.kind() == Batch::Kind::kUnordered;
   Engine& rest = tries_again ? *this : inner();
   return ExecutePartly(rest, batch, [&](uint32_t slot) {
-    const Op op = batch.requests()[slot].op;
-    const bool is_refused = IsWrite(op) && !(tries_again && Deletes(op));
+    const Request& r = batch.requests()[slot];
+    const bool is_refused = Writes(r) && !(tries_again && Deletes(r.op));
     return is_refused ? floor.error() : Status();
   });
 }

@@ -25,6 +25,9 @@ void ChangeEncoder::Add(const LogChange& change) {
   AppendVarint(to_, change.version - base_);
   AppendBytes(to_, change.key);
   switch (change.kind) {
+    case Kind::kPutTyped:
+      to_.push_back(static_cast<char>(change.type));
+      [[fallthrough]];
     case Kind::kPutUntil:
       AppendVarint(to_, change.deadline_ms);
       [[fallthrough]];
@@ -93,6 +96,12 @@ Result<std::optional<LogChange>> ChangeDecoder::NextOfAny() {
 // Reads the fields behind the key. False: they are not all there, or there is no such kind.
 bool ChangeDecoder::ReadFields(LogChange& change) {
   switch (change.kind) {
+    case Kind::kPutTyped:
+      if (left_.empty()) return false;
+      change.type = static_cast<uint8_t>(left_[0]);
+      left_.remove_prefix(1);
+      if (change.type == kPlainType) return false;
+      [[fallthrough]];
     case Kind::kPutUntil:
       if (!TakeVarint(left_, &change.deadline_ms)) return false;
       [[fallthrough]];

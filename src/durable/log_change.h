@@ -14,6 +14,7 @@
 //   +------+-----------------+------------+-----+-------------------------------------------------
 //   put             value length varint, value                     the key has no deadline
 //   put until       deadline varint, value length varint, value
+//   put typed       type 1, deadline varint (0: none), value length varint, value
 //   erase           -
 //   set deadline    deadline varint; 0: none any more
 //   move            length varint, the key it goes to
@@ -49,12 +50,14 @@ struct LogChange {
     kEraseRange,
     kEraseFrom,
     kEraseAll,
+    kPutTyped,  // since version 3: a value that is not of kPlainType
   };
   Kind kind = Kind::kPut;
   Version version = 0;
   std::string_view key = {};
   std::string_view value = {};  // put: the value; move: the key; erase range: the upper bound;
                                 // apply: the operand
+  uint8_t type = kPlainType;    // put typed
   uint64_t deadline_ms = 0;
   const Function* function = nullptr;  // apply
 };

@@ -15,13 +15,13 @@ namespace {
 
 using Kind = LogChange::Kind;
 
-constexpr Kind kKinds[] = {Kind::kPut,         Kind::kPutUntil,  Kind::kErase,
-                           Kind::kSetDeadline, Kind::kMove,      Kind::kApply,
-                           Kind::kEraseRange,  Kind::kEraseFrom, Kind::kEraseAll};
+constexpr Kind kKinds[] = {Kind::kPut,      Kind::kPutUntil, Kind::kErase,      Kind::kSetDeadline,
+                           Kind::kMove,     Kind::kApply,    Kind::kEraseRange, Kind::kEraseFrom,
+                           Kind::kEraseAll, Kind::kPutTyped};
 
 bool AreEqual(const LogChange& a, const LogChange& b) {
-  return a.kind == b.kind && a.version == b.version && a.key == b.key && a.value == b.value &&
-         a.deadline_ms == b.deadline_ms && a.function == b.function;
+  return a.kind == b.kind && a.type == b.type && a.version == b.version && a.key == b.key &&
+         a.value == b.value && a.deadline_ms == b.deadline_ms && a.function == b.function;
 }
 
 // All changes of a payload; fails if it is not one.
@@ -58,6 +58,9 @@ class RandomChanges {
     LogChange change{
         .kind = kKinds[rng_() % std::size(kKinds)], .version = base + Number(), .key = Bytes()};
     switch (change.kind) {
+      case Kind::kPutTyped:
+        change.type = static_cast<uint8_t>(1 + rng_() % 255);
+        [[fallthrough]];
       case Kind::kPutUntil:
         change.deadline_ms = Number();
         [[fallthrough]];

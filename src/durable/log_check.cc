@@ -220,6 +220,8 @@ std::string_view NameOf(LogChange::Kind kind) {
       return "erase from";
     case LogChange::Kind::kEraseAll:
       return "erase all";
+    case LogChange::Kind::kPutTyped:
+      return "put typed";
   }
   return "unknown";
 }

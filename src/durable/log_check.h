@@ -33,7 +33,7 @@ struct KeyspaceInLog {
 };
 
 struct SegmentCheck {
-  static constexpr size_t kKinds = static_cast<size_t>(LogChange::Kind::kEraseAll) + 1;
+  static constexpr size_t kKinds = static_cast<size_t>(LogChange::Kind::kPutTyped) + 1;
 
   std::string file;
   uint64_t begin = 0;       // position of its first record

@@ -154,7 +154,7 @@ TEST(LogFormat, WorkedExample) {
   const auto append = [&](std::string_view payload) {
     AppendRecord(written, written.size(), payload);
   };
-  append(std::string("\x02\x02", 2));
+  append(std::string("\x02\x03", 2));
   std::string changes;
   ChangeEncoder encoder(changes, 0, 1'764'000'000'000, 7);
   encoder.Add({.version = 7, .key = "bee", .value = "honey"});

@@ -29,7 +29,9 @@ void AddTo(Batch& batch, const LogChange& change) {
   switch (change.kind) {
     case Kind::kPut:
     case Kind::kPutUntil:
+    case Kind::kPutTyped:
       batch.Add({.op = Op::kPut,
+                 .type = change.type,
                  .key = change.key,
                  .value = change.value,
                  .deadline_ms = change.deadline_ms});

@@ -272,7 +272,7 @@ Result<SnapshotKeyspace> Saver::WriteKeyspace(uint32_t index, DurableEngine& eng
     }
     if (pairs->empty()) break;
     for (const Pair& pair : *pairs) {
-      const Status s = writer.Add(index, pair.key, pair.value, pair.deadline_ms);
+      const Status s = writer.Add(index, pair.key, pair.value, pair.deadline_ms, pair.type);
       if (!s.ok()) return Fail(s);
     }
     *items += pairs->size();

@@ -17,13 +17,27 @@ constexpr int kZstdLevel = 1;
 constexpr uint32_t kSkippedFrameMagic = 0x184d2a50;
 constexpr size_t kSkippedFrameHeadBytes = 8;
 
+// Takes the length of a value, its deadline and its type off the front.
+bool TakeValueHead(std::string_view& from, bool has_types, uint64_t* value_bytes,
+                   SnapshotItem* item) {
+  if (!TakeVarint(from, value_bytes) || !TakeVarint(from, &item->deadline_ms)) return false;
+  if (!has_types) return true;
+  const bool is_typed = *value_bytes % 2 == 1;
+  *value_bytes /= 2;
+  if (!is_typed) return true;
+  if (from.empty()) return false;
+  item->type = static_cast<uint8_t>(from[0]);
+  from.remove_prefix(1);
+  return item->type != kPlainType;
+}
+
 // Takes one item off the front. `key` is the key of the item before, and is made that of this one.
-bool TakeItem(std::string_view& from, std::string* key, SnapshotItem* item) {
+bool TakeItem(std::string_view& from, bool has_types, std::string* key, SnapshotItem* item) {
   uint64_t shared;
   uint64_t key_bytes;
   uint64_t value_bytes;
   if (!TakeVarint(from, &shared) || !TakeVarint(from, &key_bytes) ||
-      !TakeVarint(from, &value_bytes) || !TakeVarint(from, &item->deadline_ms)) {
+      !TakeValueHead(from, has_types, &value_bytes, item)) {
     return false;
   }
   if (shared > key->size() || key_bytes > kSnapshotKeyBytesMax - shared) return false;
@@ -54,8 +68,10 @@ void SnapshotBlockBuilder::Add(const SnapshotItem& item) {
   const std::string_view rest = item.key.substr(shared);
   AppendVarint(raw_, shared);
   AppendVarint(raw_, rest.size());
-  AppendVarint(raw_, item.value.size());
+  const bool is_typed = item.type != kPlainType;
+  AppendVarint(raw_, 2 * item.value.size() + (is_typed ? 1 : 0));
   AppendVarint(raw_, item.deadline_ms);
+  if (is_typed) raw_.push_back(static_cast<char>(item.type));
   raw_ += rest;
   raw_ += item.value;
   last_key_.resize(shared);
@@ -133,8 +149,8 @@ bool IsBlockHeader(const SnapshotBlockHeader& header, uint64_t offset, uint64_t 
   const uint64_t raw = header.raw_bytes;
   const bool is_whole = offset + sizeof(header) + stored <= end;
   const bool is_bounded = raw <= kSnapshotRawBytesMax && raw <= stored * kSnapshotExpansionMax;
-  const bool is_known = header.encoding == SnapshotEncoding::kZstd ||
-                        (header.encoding == SnapshotEncoding::kRaw && stored == raw);
+  const bool is_known = header.encoding <= SnapshotEncoding::kZstd &&
+                        (IsCompressed(header.encoding) || stored == raw);
   return is_whole && is_bounded && is_known && header.items > 0;
 }
 
@@ -150,7 +166,7 @@ Result<std::string> ReadBlockItems(File& file, uint64_t offset, const SnapshotBl
   if (Crc32c(stored) != header.payload_crc) {
     return Fail(Code::kCorrupt, "a block of a snapshot file is damaged", offset);
   }
-  if (header.encoding == SnapshotEncoding::kRaw) return stored;
+  if (!IsCompressed(header.encoding)) return stored;
 
   std::string raw;
   raw.resize_and_overwrite(header.raw_bytes, [&](char* bytes, size_t) {
@@ -163,13 +179,14 @@ Result<std::string> ReadBlockItems(File& file, uint64_t offset, const SnapshotBl
   return raw;
 }
 
-Status VisitItems(std::string_view raw, uint32_t items, uint64_t offset,
+Status VisitItems(std::string_view raw, const SnapshotBlockHeader& header, uint64_t offset,
                   const SnapshotVisit& visit) {
   const Status malformed(Code::kCorrupt, "a block of a snapshot file has malformed items", offset);
   std::string key;
-  for (uint32_t i = 0; i < items; ++i) {
+  const bool has_types = HasTypes(header.encoding);
+  for (uint32_t i = 0; i < header.items; ++i) {
     SnapshotItem item;
-    if (!TakeItem(raw, &key, &item)) return malformed;
+    if (!TakeItem(raw, has_types, &key, &item)) return malformed;
     if (const Status status = visit(item); !status.ok()) return status;
   }
   return raw.empty() ? Status() : malformed;

@@ -77,10 +77,11 @@ bool IsBlockHeader(const SnapshotBlockHeader& header, uint64_t offset, uint64_t 
 //   kIo       the file cannot be read
 Result<std::string> ReadBlockItems(File& file, uint64_t offset, const SnapshotBlockHeader& header);
 
-// Calls visit for each item in a block's bytes. If it fails, the items before the fault have been
+// Calls visit for each item in a block's bytes, which ReadBlockItems returned for this header. If
+// it fails, the items before the fault have been
 // visited.
 //   kCorrupt  the bytes are not that many items; the detail is `offset`, that of the block
-Status VisitItems(std::string_view raw, uint32_t items, uint64_t offset,
+Status VisitItems(std::string_view raw, const SnapshotBlockHeader& header, uint64_t offset,
                   const SnapshotVisit& visit);
 
 // Reads exactly `bytes` bytes at `offset`, in as many calls as it takes.

@@ -1,4 +1,4 @@
-// snapshot_format.h: the bytes of a snapshot file, version 1. docs/formats/snapshot.md describes
+// snapshot_format.h: the bytes of a snapshot file, version 2. docs/formats/snapshot.md describes
 // them with an example, byte by byte.
 //
 //   +--------+-------+-------+-- --+-------+--------+---------+
@@ -8,11 +8,13 @@
 //                                             |__________|
 //
 //   block    header, payload. The payload, perhaps compressed, is items of one keyspace:
-//              shared | key bytes | value bytes | deadline | key | value
+//              shared | key bytes | value bytes, typed | deadline | type | key | value
 //            The first four are varints (7 bits a byte, the lowest first, the highest bit set on
 //            all but the last byte). A key begins with `shared` bytes of the key before it in the
-//            block; `key bytes` counts the others, which are what is stored. The deadline is in ms
-//            since 1970, 0: none.
+//            block; `key bytes` counts the others, which are what is stored. The third is twice
+//            the length of the value, and 1 more if it is not of kPlainType: then its type is the
+//            byte before the key. The deadline is in ms since 1970, 0: none. In blocks of the
+//            encodings of version 1 the third is the length alone, and there are no types.
 //   footer   FooterHead; for each keyspace a KeyspaceEntry and its engine's name; for each block an
 //            IndexEntry, in the order of the file. The blocks lie side by side, from the header to
 //            the footer.
@@ -32,12 +34,13 @@
 #include <string_view>
 
 #include "base/crc32c.h"
+#include "skep/batch.h"
 
 namespace skep::durable {
 
 static_assert(std::endian::native == std::endian::little);
 
-inline constexpr uint32_t kSnapshotVersion = 1;  // a reader opens this and all before it
+inline constexpr uint32_t kSnapshotVersion = 2;  // a reader opens this and all before it
 
 inline constexpr size_t kSnapshotKeyBytesMax = 64 * 1024;
 inline constexpr size_t kSnapshotValueBytesMax = 64 * 1024 * 1024;
@@ -45,7 +48,7 @@ inline constexpr size_t kSnapshotEngineBytesMax = 255;
 
 // A block is full with this many bytes of items, or with one item that has more.
 inline constexpr size_t kSnapshotBlockBytes = 256 * 1024;
-inline constexpr size_t kSnapshotItemHeadBytesMax = 3 + 3 + 4 + 10;  // four varints
+inline constexpr size_t kSnapshotItemHeadBytesMax = 3 + 3 + 4 + 10 + 1;  // four varints, type
 inline constexpr size_t kSnapshotRawBytesMax =
     kSnapshotItemHeadBytesMax + kSnapshotKeyBytesMax + kSnapshotValueBytesMax;
 // The stored bytes are never fewer than the items' bytes divided by this, so that the size of a
@@ -67,9 +70,15 @@ inline constexpr auto kSnapshotFooterMagic = Magic<uint32_t>("FOOT");
 inline constexpr auto kSnapshotTrailerMagic = Magic<uint64_t>("SKEPDONE");
 
 enum class SnapshotEncoding : uint32_t {
-  kRaw = 0,
-  kZstd = 1,  // frames of zstd, the last of which may be one to skip
+  kRawUntyped = 0,  // of version 1, as kZstdUntyped
+  kZstdUntyped = 1,
+  kRaw = 2,
+  kZstd = 3,  // frames of zstd, the last of which may be one to skip
 };
+constexpr bool IsCompressed(SnapshotEncoding encoding) {
+  return encoding == SnapshotEncoding::kZstdUntyped || encoding == SnapshotEncoding::kZstd;
+}
+constexpr bool HasTypes(SnapshotEncoding encoding) { return encoding >= SnapshotEncoding::kRaw; }
 
 // The first 24 bytes of the file. They mean the same in every version to come.
 struct SnapshotHeader {
@@ -158,6 +167,7 @@ struct SnapshotItem {
   std::string_view key;
   std::string_view value;
   uint64_t deadline_ms;  // 0: none
+  uint8_t type = kPlainType;
 };
 
 }  // namespace skep::durable

@@ -20,6 +20,7 @@ namespace {
 Status Put(const SnapshotItem& item, Feed& feed) {
   Scratch& bytes = feed.batch().scratch();
   feed.batch().Add({.op = Op::kPut,
+                    .type = item.type,
                     .key = bytes.Copy(item.key),
                     .value = bytes.Copy(item.value),
                     .deadline_ms = item.deadline_ms});
@@ -124,7 +125,7 @@ class Loading {
     for (const size_t block : task.blocks) {
       const Status s = reader_.ReadBlock(block, [&](const SnapshotItem& item) {
         if (part == nullptr) part = task.bulk->Open(is_first ? "" : item.key, upper);
-        return part->Add(item.key, item.value, item.deadline_ms);
+        return part->Add(item.key, item.value, item.deadline_ms, item.type);
       });
       if (s.code() == Code::kInvalidArgument) {
         return {Code::kCorrupt, "the items of a snapshot file are not in order",

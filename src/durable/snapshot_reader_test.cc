@@ -46,7 +46,8 @@ std::string SmallFile() {
 struct Claims {
   uint32_t raw_bytes;
   uint32_t items = 1;
-  SnapshotEncoding encoding = SnapshotEncoding::kRaw;
+  // Most items here are as version 1 had them, without types.
+  SnapshotEncoding encoding = SnapshotEncoding::kRawUntyped;
 };
 
 // A file of one block with this payload.
@@ -93,7 +94,7 @@ TEST(SnapshotReader, ReadsWhatIsMadeByHand) {
   EXPECT_TRUE(ErrorOf(FileOfItems(items, 2)).ok());
   EXPECT_TRUE(ErrorOf(FileOf(Zstd(items), {.raw_bytes = static_cast<uint32_t>(items.size()),
                                            .items = 2,
-                                           .encoding = SnapshotEncoding::kZstd}))
+                                           .encoding = SnapshotEncoding::kZstdUntyped}))
                   .ok());
 }
 
@@ -128,9 +129,23 @@ TEST(SnapshotReader, MalformedItems) {
   ExpectCorrupt(FileOfItems("\0\x80\x80\4\0\0"s + longest + "\x80\x80\4\1\0\0k"s, 2));
 }
 
+// Goal: items with types are read, and refused where the type is missing or none.
+TEST(SnapshotReader, ItemsWithTypes) {
+  const auto error_of = [](std::string_view raw) {
+    return ErrorOf(FileOf(raw, {.raw_bytes = static_cast<uint32_t>(raw.size()),
+                                .encoding = SnapshotEncoding::kRaw}))
+        .code();
+  };
+  EXPECT_EQ(error_of("\0\1\2\0ab"sv), Code::kOk);
+  EXPECT_EQ(error_of("\0\1\3\0\7ab"sv), Code::kOk);
+  EXPECT_EQ(error_of("\0\1\3\0\0ab"sv), Code::kCorrupt);  // the type is 0
+  EXPECT_EQ(error_of("\0\1\3\0ab"sv), Code::kCorrupt);    // there is no type
+  EXPECT_EQ(error_of("\0\0\1\0"sv), Code::kCorrupt);
+}
+
 TEST(SnapshotReader, BlocksThatClaimTooMuch) {
   const std::string item = "\0\1\1\0ab"s;
-  const auto zstd = SnapshotEncoding::kZstd;
+  const auto zstd = SnapshotEncoding::kZstdUntyped;
   // A bomb: it is larger than it says, however large it says it is.
   const std::string bomb = Zstd("\0\1\x80\xa4\xe8\3\0a"s + std::string(8'000'000, '\0'));
   for (const uint32_t raw_bytes :
@@ -141,7 +156,7 @@ TEST(SnapshotReader, BlocksThatClaimTooMuch) {
   ExpectCorrupt(FileOf(Zstd(item), {.raw_bytes = 5, .encoding = zstd}));
   ExpectCorrupt(FileOf(item, {.raw_bytes = 6, .encoding = zstd}));
   ExpectCorrupt(FileOf(item, {.raw_bytes = 7}));
-  ExpectCorrupt(FileOf(item, {.raw_bytes = 6, .encoding = SnapshotEncoding{2}}));
+  ExpectCorrupt(FileOf(item, {.raw_bytes = 6, .encoding = SnapshotEncoding{4}}));
   ExpectCorrupt(FileOf("", {.raw_bytes = 0, .items = 0}));
   ExpectCorrupt(FileOf(item, {.raw_bytes = 6, .items = UINT32_MAX}));
 }
@@ -212,12 +227,12 @@ TEST(SnapshotReader, WrongFooters) {
 // Goal: a newer file is refused for that, and the error names both versions.
 TEST(SnapshotReader, NewerVersion) {
   std::string bytes = SmallFile();
-  bytes[offsetof(SnapshotHeader, version)] = 2;
+  bytes[offsetof(SnapshotHeader, version)] = 3;
   Reseal(bytes);
   const Status status = ErrorOf(bytes);
   EXPECT_EQ(status.code(), Code::kNotSupported);
-  EXPECT_EQ(status.detail(), 2u);
-  EXPECT_NE(status.ToString().find("up to version 1, the file's is (2)"), std::string::npos)
+  EXPECT_EQ(status.detail(), 3u);
+  EXPECT_NE(status.ToString().find("up to version 2, the file's is (3)"), std::string::npos)
       << status.ToString();
   bytes[offsetof(SnapshotHeader, version)] = 0;
   Reseal(bytes);

@@ -99,13 +99,13 @@ class SnapshotSalvager {
     const Result<std::string> raw = ReadBlockItems(file(), offset, header);
     if (!raw && !IsDamage(raw.error())) return raw.error();
     const auto look = [](const SnapshotItem&) { return Status(); };
-    if (!raw || !VisitItems(*raw, header.items, offset, look).ok()) {
+    if (!raw || !VisitItems(*raw, header, offset, look).ok()) {
       Lose(offset, BytesOfBlock(header));
       return {};
     }
     ++found_.blocks;
     found_.items += header.items;
-    return VisitItems(*raw, header.items, offset,
+    return VisitItems(*raw, header, offset,
                       [&](const SnapshotItem& item) { return visit_(header.keyspace, item); });
   }
 

@@ -19,6 +19,7 @@ struct TestItem {
   std::string key;
   std::string value;
   uint64_t deadline_ms = 0;
+  uint8_t type = kPlainType;
 
   auto operator<=>(const TestItem&) const = default;
 };
@@ -50,7 +51,7 @@ inline TestSnapshot SmallSnapshot() {
                                 {.index = 3, .engine = "hash", .version = 5, .now_ms = 9}},
                   .items = {{0, "user:1", "Ada", 0},
                             {0, "user:12", std::string(200, 'x'), 1'800'000'000'000},
-                            {3, std::string("\0\xff\r\n", 4), "", 1},
+                            {3, std::string("\0\xff\r\n", 4), "", 1, 200},
                             {0, "", std::string(1, '\0'), UINT64_MAX}}});
 }
 
@@ -59,7 +60,8 @@ inline Status WriteSnapshot(FileSystem& files, const std::string& path,
   auto writer = SnapshotWriter::Create(files, path, snapshot.created_ms);
   if (!writer) return writer.error();
   for (const TestItem& item : snapshot.items) {
-    const Status status = (*writer)->Add(item.keyspace, item.key, item.value, item.deadline_ms);
+    const Status status =
+        (*writer)->Add(item.keyspace, item.key, item.value, item.deadline_ms, item.type);
     if (!status.ok()) return status;
   }
   return (*writer)->Finish(snapshot.keyspaces);
@@ -74,7 +76,7 @@ inline Result<TestSnapshot> ReadSnapshot(FileSystem& files, const std::string& p
     const uint32_t keyspace = (*reader)->block(i).keyspace;
     const Status status = (*reader)->ReadBlock(i, [&](const SnapshotItem& item) {
       snapshot.items.push_back(
-          {keyspace, std::string(item.key), std::string(item.value), item.deadline_ms});
+          {keyspace, std::string(item.key), std::string(item.value), item.deadline_ms, item.type});
       return Status();
     });
     if (!status.ok()) return Fail(status);

@@ -65,7 +65,7 @@ SnapshotWriter::SnapshotWriter(FileSystem& files, const std::string& path,
 SnapshotWriter::~SnapshotWriter() { Abandon(); }
 
 Status SnapshotWriter::Add(uint32_t keyspace, std::string_view key, std::string_view value,
-                           uint64_t deadline_ms) {
+                           uint64_t deadline_ms, uint8_t type) {
   if (!status_.ok()) return status_;
   SKEP_CHECK(file_ != nullptr);
   if (key.size() > kSnapshotKeyBytesMax) {
@@ -79,7 +79,7 @@ Status SnapshotWriter::Add(uint32_t keyspace, std::string_view key, std::string_
     if (const Status status = FlushBlock(); !status.ok()) return Ended(status);
     keyspace_ = keyspace;
   }
-  builder_.Add({.key = key, .value = value, .deadline_ms = deadline_ms});
+  builder_.Add({.key = key, .value = value, .deadline_ms = deadline_ms, .type = type});
   return {};
 }
 

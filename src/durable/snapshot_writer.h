@@ -36,7 +36,8 @@ class SnapshotWriter {
   //   kIo        a block cannot be written
   // After an error nothing more is written, the unfinished file is removed, and every call returns
   // that error.
-  Status Add(uint32_t keyspace, std::string_view key, std::string_view value, uint64_t deadline_ms);
+  Status Add(uint32_t keyspace, std::string_view key, std::string_view value, uint64_t deadline_ms,
+             uint8_t type = kPlainType);
 
   // Completes the file and gives it its name. Call it once, last. `keyspaces` describes every
   // keyspace, in any order; the writer sets the numbers of items.

@@ -11,6 +11,7 @@ bool JudgeMove(const Request& r, const std::optional<PointState>& from, bool oth
     return false;
   }
   outcome.deadline_ms = from->deadline_ms;
+  outcome.type = from->type;
   if (r.has(Request::kKeepExisting) && other_is_present) {
     outcome.verdict = Verdict::kExists;
     return false;

@@ -98,6 +98,7 @@ uint32_t Batch::Scan(const Range& range, const ScanOptions& options) {
   Request request = RangeRequest(Op::kScan, range, options.limit);
   if (options.reverse) request.flags |= Request::kReverse;
   if (options.keys_only) request.flags |= Request::kKeysOnly;
+  if (options.any_type) request.flags |= Request::kAnyType;
   if (options.seek_floor) request.flags |= Request::kSeekFloor;
   return Add(request);
 }

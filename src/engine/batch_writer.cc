@@ -90,6 +90,12 @@ Status CheckSupport(const Request& request, const Batch& batch, const EngineTrai
   if (request.op == Op::kApply && !traits.functions) {
     return {Code::kNotSupported, "this engine has no functions"};
   }
+  const bool is_typed =
+      request.type != kPlainType || (request.op == Op::kApply && request.function != nullptr &&
+                                     request.function->type != kPlainType);
+  if (is_typed && !traits.types) {
+    return {Code::kNotSupported, "this engine has plain values only: strings"};
+  }
   const bool expires = request.op == Op::kExpire || request.op == Op::kExpireRange ||
                        (request.deadline_ms != 0 && request.deadline_ms != kKeepDeadline);
   if (expires && !traits.expiry) {
@@ -143,6 +149,10 @@ Status CheckForm(const Request& request, const Batch& batch) {
   }
   if (request.op == Op::kApply && request.function == nullptr) {
     return {Code::kInvalidArgument, "no such function"};
+  }
+  const bool is_chained = request.op == Op::kApply && request.has(Request::kOperandOfSlot);
+  if (is_chained && batch.kind() != Batch::Kind::kAtomic) {
+    return {Code::kInvalidArgument, "an operand of another slot needs an atomic batch"};
   }
   return CheckWhen(request);
 }

@@ -144,7 +144,7 @@ class BatchWriter {
     if (!batch_.notes_effects_) return;
     batch_.effects_.push_back({.kind = kind, .slot = slot, .value = value});
   }
-  // Notes that a kExpireRange has set this deadline, or a kScan found it.
+  // Notes that a kExpireRange has set this deadline.
   void NoteDeadline(uint32_t slot, std::string_view key, uint64_t deadline_ms,
                     Version version = 0) {
     if (!batch_.notes_effects_) return;
@@ -153,6 +153,12 @@ class BatchWriter {
                                .key = scratch().Copy(key),
                                .deadline_ms = deadline_ms,
                                .version = version});
+  }
+  // Notes what an item of a kScan has beside its key and value, if it has anything.
+  void NoteItem(uint32_t slot, std::string_view key, uint64_t deadline_ms, uint8_t type) {
+    if (!batch_.notes_effects_ || (deadline_ms == 0 && type == kPlainType)) return;
+    NoteDeadline(slot, key, deadline_ms);
+    batch_.effects_.back().type = type;
   }
   // Drops the effects, because the batch is executed once more.
   void ForgetEffects() { batch_.effects_.clear(); }
@@ -219,6 +225,12 @@ Status CheckRequest(const Request& request, const Batch& batch, const EngineTrai
 // The part of CheckRequest that judges the sizes of key and value: kTooLarge.
 Status CheckSizes(const Request& request, const EngineTraits& traits);
 
+// The value that a scan gives of an item.
+inline std::string_view ValueOfItem(const Request& scan, std::string_view value, uint8_t type) {
+  const bool is_wanted = type == kPlainType || scan.has(Request::kAnyType);
+  return is_wanted && !scan.has(Request::kKeysOnly) ? value : std::string_view();
+}
+
 // Whether the request counts every key, which needs no order.
 inline bool CountsAll(const Request& request) {
   return request.op == Op::kCount && request.key.empty() && request.has(Request::kNoUpperBound) &&
@@ -229,10 +241,12 @@ inline bool CountsAll(const Request& request) {
 // and CheckRequest has no objection to it in any unordered batch. A cheap answer for most requests,
 // for engines that take short keys and values.
 inline bool IsSoundPoint(const Request& request, const EngineTraits& traits) {
-  const bool applies = request.op == Op::kApply && request.function != nullptr && traits.functions;
+  const bool applies = request.op == Op::kApply && request.function != nullptr &&
+                       !request.has(Request::kOperandOfSlot) && traits.functions &&
+                       (request.function->type == kPlainType || traits.types);
   return (request.op <= Op::kDelete || applies) && (request.flags & Request::kReverse) == 0 &&
-         request.when == 0 && request.deadline_ms == 0 &&
-         request.key.size() <= traits.key_bytes_max &&
+         request.when == 0 && (request.type == kPlainType || traits.types) &&
+         request.deadline_ms == 0 && request.key.size() <= traits.key_bytes_max &&
          request.value.size() <= traits.value_bytes_max;
 }
 

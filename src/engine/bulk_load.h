@@ -26,7 +26,8 @@ class BulkLoad {
     //                     is above kDeadlineMax
     //   kTooLarge         the key or the value
     //   kOutOfMemory
-    virtual Status Add(std::string_view key, std::string_view value, uint64_t deadline_ms) = 0;
+    virtual Status Add(std::string_view key, std::string_view value, uint64_t deadline_ms,
+                       uint8_t type) = 0;
     // Called once, after the last pair.
     //   kOutOfMemory
     virtual Status Finish() = 0;

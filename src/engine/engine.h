@@ -44,6 +44,8 @@ struct EngineTraits {
   bool whole_batches = true;
   // False: a request that gives or changes a deadline is refused; kKeepDeadline is not.
   bool expiry = true;
+  // False: all values are of kPlainType; a request that asks for or gives another one is refused.
+  bool types = false;
   // False: the items of Statistics() are another process's, and 0 if that does not answer.
   bool counts_itself = true;
   // Longer keys or values are refused with kTooLarge.

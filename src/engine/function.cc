@@ -83,8 +83,8 @@ FunctionEffect Append(const FunctionInput& input) {
 
 }  // namespace
 
-Result<const Function*> RegisterFunction(std::string_view name, FunctionBody body) {
-  return Register({.name = std::string(name), .body = body});
+Result<const Function*> RegisterFunction(std::string_view name, FunctionBody body, uint8_t type) {
+  return Register({.name = std::string(name), .body = body, .type = type});
 }
 
 Result<const Function*> function_internal::RegisterElements(Function function) {

@@ -38,16 +38,17 @@ class SnapshotScanner final : public PairIterator {
     batch_.set_scan_bytes_max(kBytes);
     batch_.set_scan_visits_max(kVisits);
     batch_.set_notes_effects(true);
-    batch_.Scan(Range::From(from_), {.limit = kItems});
+    batch_.Scan(Range::From(from_), {.limit = kItems, .any_type = true});
     engine_.Execute(batch_);
     const Outcome& out = batch_.outcome(0);
     if (out.verdict == Verdict::kRefused) return out.status;
-    auto deadline = batch_.effects().begin();
+    auto effect = batch_.effects().begin();
     for (const Item& item : batch_.items(0)) {
       Pair& pair = pairs_.emplace_back(Pair{.key = item.key, .value = item.value});
-      if (deadline == batch_.effects().end() || deadline->key != item.key) continue;
-      pair.deadline_ms = deadline->deadline_ms;
-      ++deadline;
+      if (effect == batch_.effects().end() || effect->key != item.key) continue;
+      pair.deadline_ms = effect->deadline_ms;
+      pair.type = effect->type;
+      ++effect;
     }
     at_end_ = !out.more;
     if (out.more) from_.assign(out.value);

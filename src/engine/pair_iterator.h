@@ -19,6 +19,7 @@ struct Pair {
   std::string_view key;
   std::string_view value;
   uint64_t deadline_ms = 0;  // 0: none
+  uint8_t type = kPlainType;
 };
 
 // Thread safety: one owner. Must be destroyed before the engine.

@@ -25,6 +25,12 @@ bool LooksAtValue(const Request& r) {
          r.op == Op::kRequireDigest;
 }
 
+// Whether the request asks that the value it finds has a type: all that let its bytes be seen.
+bool AsksForType(const Request& r) { return LooksAtValue(r) || r.has(Request::kReturnPrevious); }
+
+// The type that the request asks for.
+uint8_t TypeOf(const Request& r) { return r.op == Op::kApply ? r.function->type : r.type; }
+
 // Whether the operation may act on the key it finds.
 Verdict Judge(const Request& r, const PointState* now) {
   switch (r.op) {
@@ -50,9 +56,12 @@ Verdict Judge(const Request& r, const PointState* now) {
 }
 
 // A value with a deadline that has passed already is deleted, not stored.
-PointEffect Store(std::string_view value, uint64_t deadline_ms, bool present, uint64_t now_ms) {
-  if (!HasExpired(deadline_ms, now_ms)) {
-    return {.action = PointEffect::Action::kStore, .value = value, .deadline_ms = deadline_ms};
+PointEffect Store(const PointState& state, bool present, uint64_t now_ms) {
+  if (!HasExpired(state.deadline_ms, now_ms)) {
+    return {.action = PointEffect::Action::kStore,
+            .type = state.type,
+            .value = state.value,
+            .deadline_ms = state.deadline_ms};
   }
   return {.action = present ? PointEffect::Action::kErase : PointEffect::Action::kKeep};
 }
@@ -65,10 +74,17 @@ void NoteStored(std::string_view value, const PointState* now, BatchWriter& out,
   out.Note(slot, Effect::Kind::kStore, is_part ? out.scratch().Copy(value) : value);
 }
 
+// The operand of a kApply.
+std::string_view OperandOf(const Request& r, BatchWriter& out) {
+  if (!r.has(Request::kOperandOfSlot)) return r.value;
+  const std::string_view other = out.outcome(r.limit).value;
+  return r.value.empty() ? other : out.scratch().Concat(r.value, other);
+}
+
 PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineTraits& traits,
                           BatchWriter& out, uint32_t slot) {
   FunctionInput input{.value = {},
-                      .operand = r.value,
+                      .operand = OperandOf(r, out),
                       .scratch = &out.scratch(),
                       .function = r.function,
                       .value_bytes_max = traits.value_bytes_max};
@@ -102,6 +118,7 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
     case FunctionEffect::Action::kReplace:
       NoteStored(effect.value, now, out, slot);
       return {.action = PointEffect::Action::kStore,
+              .type = r.function->type,
               .value = effect.value,
               .deadline_ms = now ? now->deadline_ms : 0};
   }
@@ -109,6 +126,10 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
 }
 
 }  // namespace
+
+void RefuseType(uint8_t type, BatchWriter& out, uint32_t slot) {
+  out.Refuse(slot, {Code::kWrongType, "the value at the key is of another type", type});
+}
 
 uint32_t UpdateInPlace(std::span<const Request> requests, std::span<char> value,
                        uint64_t deadline_ms, BatchWriter& out, uint32_t slot) {
@@ -175,7 +196,7 @@ PointEffect ApplyExpiry(const Request& r, const PointState& state, uint64_t now_
       (r.needs(Request::kLater) && gets <= has) || (r.needs(Request::kEarlier) && gets >= has)) {
     return {};
   }
-  return Store(state.value, r.deadline_ms, true, now_ms);
+  return Store({state.value, r.deadline_ms, state.type}, true, now_ms);
 }
 
 PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found, uint64_t now_ms,
@@ -188,9 +209,26 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
   const bool present = found && !HasExpired(found->deadline_ms, now_ms);
   const PointState* const now = present ? &*found : nullptr;
   Outcome& outcome = out.outcome(slot);
-  outcome = Outcome{.present = present, .deadline_ms = present ? now->deadline_ms : 0};
+  outcome = Outcome{.present = present,
+                    .type = present ? now->type : kPlainType,
+                    .deadline_ms = present ? now->deadline_ms : 0};
   if (out.IsFull()) [[unlikely]] {
     out.LeaveOut(slot);
+    return {};
+  }
+  if (r.op == Op::kApply && r.has(Request::kOperandOfSlot)) {
+    if (r.limit >= slot) {
+      out.Refuse(slot, {Code::kInvalidArgument, "an operand is of an earlier slot"});
+      return {};
+    }
+    if (r.has(Request::kUnlessNone) && out.outcome(r.limit).value.empty()) {
+      outcome.verdict = Verdict::kDone;
+      out.Note(slot, Effect::Kind::kNothing);
+      return {};
+    }
+  }
+  if (present && now->type != TypeOf(r) && AsksForType(r)) [[unlikely]] {
+    RefuseType(now->type, out, slot);
     return {};
   }
   out.CountWork(r.value.size() + (present && LooksAtValue(r) ? now->value.size() : 0));
@@ -210,7 +248,7 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
     default: {
       const bool keeps = r.deadline_ms == kKeepDeadline;
       const uint64_t kept = present ? now->deadline_ms : 0;
-      return Store(r.value, keeps ? kept : r.deadline_ms, present, now_ms);
+      return Store({r.value, keeps ? kept : r.deadline_ms, r.type}, present, now_ms);
     }
   }
 }

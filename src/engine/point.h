@@ -20,12 +20,14 @@ inline bool HasExpired(uint64_t deadline_ms, uint64_t now_ms) {
 struct PointState {
   std::string_view value;
   uint64_t deadline_ms = 0;  // 0: none
+  uint8_t type = kPlainType;
 };
 
 // What the engine has to do to the key.
 struct PointEffect {
   enum class Action : uint8_t { kKeep, kStore, kErase };
   Action action = Action::kKeep;
+  uint8_t type = kPlainType;  // kStore
   // kStore: the value, in the caller's bytes, the state's, or the batch's scratch; its deadline.
   std::string_view value = {};
   uint64_t deadline_ms = 0;
@@ -34,12 +36,16 @@ struct PointEffect {
 // Fills in the outcome of `slot`, but for its version and hint, and says what to do. `found` is
 // what the engine holds; past its deadline it counts as absent (kKeep then leaves it where it is).
 // May be called again if the key has changed meanwhile. Not for kMove, ranges, kRequireUnchanged.
+//   kWrongType, of the value that is found;
 //   kTooLarge  (also: a limit of the batch is reached), kInvalidArgument (a function makes a value
 //              that is too short) and a function's own errors: the outcome is kRefused, and the key
 //              is kept. It is also kept if the outcome is kPostponed.
 PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& found,
                        uint64_t now_ms, const EngineTraits& traits, BatchWriter& out,
                        uint32_t slot);
+
+// Refuses a request because the value at its key has another type than it asks for.
+void RefuseType(uint8_t type, BatchWriter& out, uint32_t slot);
 
 // ApplyPoint for a kGet, which changes nothing.
 inline void ApplyGet(const Request& request, const std::optional<PointState>& found,
@@ -55,10 +61,13 @@ inline void ApplyGet(const Request& request, const std::optional<PointState>& fo
   outcome.verdict = Verdict::kDone;
   outcome.present = true;
   outcome.deadline_ms = found->deadline_ms;
+  outcome.type = found->type;
   if (request.has(Request::kNoValue)) {
     outcome.integer = static_cast<int64_t>(found->value.size());
-  } else {
+  } else if (found->type == request.type) [[likely]] {
     outcome.value = out.scratch().Copy(found->value);
+  } else if (!request.has(Request::kIfOfType)) {
+    RefuseType(found->type, out, slot);
   }
 }
 

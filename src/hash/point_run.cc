@@ -11,8 +11,9 @@ namespace {
 // Returns whether b is like a in all but the bytes of its key and value; b is then well-formed if a
 // is and its key is as long.
 inline bool IsAlike(const Request& a, const Request& b) {
-  return a.op == b.op && a.flags == b.flags && a.when == b.when && a.deadline_ms == b.deadline_ms &&
-         a.value.size() == b.value.size() && (a.op != Op::kApply || a.function == b.function);
+  return a.op == b.op && a.flags == b.flags && a.when == b.when && a.type == b.type &&
+         a.deadline_ms == b.deadline_ms && a.value.size() == b.value.size() &&
+         (a.op != Op::kApply || a.function == b.function);
 }
 
 inline bool IsPlainPut(const Request& r) {

@@ -165,39 +165,35 @@ class ModelEngine::Run {
     const Request& r = request(slot);
     const auto at = engine_.map_.find(r.key);
     const Value* const now = Visible(at);
-    const std::optional<PointState> state = StateAt(at);
-    const PointEffect effect = ApplyPoint(r, state, now_ms_, engine_.traits_, out_, slot);
+    const PointEffect effect = ApplyPoint(r, StateOf(now), now_ms_, engine_.traits_, out_, slot);
     Outcome& out = out_.outcome(slot);
     switch (effect.action) {
       case PointEffect::Action::kKeep:
-        if (r.op == Op::kGet && now != nullptr) out.version = now->version;
+        if (r.op == Op::kGet && out.verdict == Verdict::kDone) out.version = now->version;
         return;
       case PointEffect::Action::kErase:
         Write(at, std::nullopt);
         break;
       case PointEffect::Action::kStore:
-        Write(FindOrMake(at, r.key), PointState{effect.value, effect.deadline_ms});
+        Write(FindOrMake(at, r.key), PointState{effect.value, effect.deadline_ms, effect.type});
         break;
     }
     out.version = write_version();
   }
 
-  static PointState StateOf(const Value& value) { return {value.bytes, value.deadline_ms}; }
-  // The state of the key as the batch sees it; nullopt if the key is absent.
-  std::optional<PointState> StateAt(Map::const_iterator at) const SKEP_REQUIRES(engine_.mutex_) {
-    const Value* const now = Visible(at);
-    return now != nullptr ? std::optional(StateOf(*now)) : std::nullopt;
+  static std::optional<PointState> StateOf(const Value* now) {
+    return now != nullptr ? std::optional(now->state()) : std::nullopt;
   }
 
   void Move(uint32_t slot) SKEP_REQUIRES(engine_.mutex_) {
     const Request& r = request(slot);
     const auto from = engine_.map_.find(r.key);
     const auto to = engine_.map_.find(r.other);
-    const std::optional<PointState> state = StateAt(from);
+    const std::optional<PointState> state = StateOf(Visible(from));
     if (!JudgeMove(r, state, Visible(to) != nullptr, out_, slot)) return;
     const std::string bytes(state->value);
     Write(from, std::nullopt);
-    Write(FindOrMake(to, r.other), PointState{bytes, state->deadline_ms});
+    Write(FindOrMake(to, r.other), PointState{bytes, state->deadline_ms, state->type});
     out_.outcome(slot).version = write_version();
   }
 
@@ -278,13 +274,11 @@ class ModelEngine::Run {
     std::string_view last;
     ForEach(r, batch_.scan_visits_max(), out, [&](Map::iterator at, const Value& value) {
       if (is_full()) return false;
-      const bool keys_only = r.has(Request::kKeysOnly);
-      const Item item = out_.AddItem(
-          slot, {.key = at->first,
-                 .value = keys_only ? std::string_view() : std::string_view(value.bytes)});
+      const Item item =
+          out_.AddItem(slot, {.key = at->first, .value = ValueOfItem(r, value.bytes, value.type)});
       bytes += item.key.size() + item.value.size();
       last = item.key;
-      if (value.deadline_ms != 0) out_.NoteDeadline(slot, item.key, value.deadline_ms);
+      out_.NoteItem(slot, item.key, value.deadline_ms, value.type);
       return true;
     });
     // Not past the deleted keys behind the last item: they may be present again by then.
@@ -312,14 +306,14 @@ class ModelEngine::Run {
     ForEach(r, kNoLimit, out,
             [&](Map::iterator at, const Value& value) SKEP_REQUIRES(engine_.mutex_) {
               if (r.limit != kNoLimit && out.integer == int64_t{r.limit}) return false;
-              const PointEffect effect = ApplyExpiry(r, StateOf(value), now_ms_);
+              const PointEffect effect = ApplyExpiry(r, value.state(), now_ms_);
               if (effect.action == PointEffect::Action::kKeep) return true;
               ++out.integer;
               out_.NoteDeadline(slot, at->first, r.deadline_ms);
               if (effect.action == PointEffect::Action::kErase) {
                 Write(at, std::nullopt);
               } else {
-                Write(at, PointState{std::string(effect.value), effect.deadline_ms});
+                Write(at, PointState{std::string(effect.value), effect.deadline_ms, effect.type});
               }
               return true;
             });
@@ -380,7 +374,9 @@ class ModelEngine::Run {
       return;
     }
     const auto at = engine_.live_[index];
-    out_.AddItem(slot, {.key = at->first, .value = at->second.newest.bytes});
+    const Value& drawn = at->second.newest;
+    const std::string_view value = ValueOfItem(request(slot), drawn.bytes, drawn.type);
+    out_.AddItem(slot, {.key = at->first, .value = value});
   }
 
   Map::iterator FindOrMake(Map::iterator at, std::string_view key) SKEP_REQUIRES(engine_.mutex_) {
@@ -407,6 +403,7 @@ class ModelEngine::Run {
     const Value& newest = at->second.newest;
     undo_.push_back({.key = std::string(at->first),
                      .present = newest.present,
+                     .type = newest.type,
                      .version = newest.version,
                      .deadline_ms = newest.deadline_ms,
                      .bytes = Bytes(newest.bytes, &engine_.memory_),
@@ -429,6 +426,7 @@ class ModelEngine::Run {
         --engine_.old_versions_;
       }
       entry.newest.version = undo->version;
+      entry.newest.type = undo->type;
       entry.newest.bytes.swap(undo->bytes);
       engine_.PrepareWrite(at, undo->present, undo->deadline_ms, false);
       engine_.SetPresent(at, undo->present, undo->deadline_ms);
@@ -457,7 +455,7 @@ constinit const EngineInfo ModelEngine::kInfo = {
     }};
 
 ModelEngine::ModelEngine(const EngineOptions& options)
-    : traits_{.name = kInfo.name},
+    : traits_{.name = kInfo.name, .types = true},
       options_(options),
       memory_(*options.budget),
       map_(&memory_),
@@ -509,6 +507,7 @@ void ModelEngine::Write(Map::iterator at, std::optional<PointState> state, Versi
   if (keeps) {
     Value& older = entry.older.emplace_back(Value{.version = entry.newest.version,
                                                   .present = entry.newest.present,
+                                                  .type = entry.newest.type,
                                                   .deadline_ms = entry.newest.deadline_ms,
                                                   .bytes = Bytes(&memory_)});
     older.bytes.swap(entry.newest.bytes);
@@ -516,6 +515,7 @@ void ModelEngine::Write(Map::iterator at, std::optional<PointState> state, Versi
     entry.stale = true;
   }
   entry.newest.version = version;
+  entry.newest.type = state ? state->type : kPlainType;
   entry.newest.bytes.swap(bytes);
   SetPresent(at, present, deadline_ms);
   if (entry.stale) Prune(entry);

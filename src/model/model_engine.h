@@ -70,8 +70,11 @@ class ModelEngine final : public Engine {
   struct Value {
     Version version = 0;
     bool present = false;
+    uint8_t type = kPlainType;
     uint64_t deadline_ms = 0;  // 0: none
     Bytes bytes;
+
+    PointState state() const { return {bytes, deadline_ms, type}; }
   };
   struct Entry {
     using allocator_type = std::pmr::polymorphic_allocator<>;
@@ -91,6 +94,7 @@ class ModelEngine final : public Engine {
   struct Undo {
     std::string key;
     bool present;
+    uint8_t type;
     Version version;
     uint64_t deadline_ms;
     Bytes bytes;

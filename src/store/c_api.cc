@@ -23,6 +23,7 @@ static_assert(SKEP_ABORTED == static_cast<int>(Code::kAborted));
 static_assert(SKEP_IO == static_cast<int>(Code::kIo));
 static_assert(SKEP_CORRUPT == static_cast<int>(Code::kCorrupt));
 static_assert(SKEP_MOVED == static_cast<int>(Code::kMoved));
+static_assert(SKEP_WRONG_TYPE == static_cast<int>(Code::kWrongType));
 
 // Has no destructor, so that a thread may end after the library is gone.
 struct LastError {

@@ -194,7 +194,7 @@ bool TakeStatus(std::string_view& from, Status* status) {
   uint8_t code = 0;
   uint64_t detail = 0;
   std::string_view text;
-  if (!TakeByte(from, &code) || code == 0 || code > static_cast<uint8_t>(Code::kMoved)) {
+  if (!TakeByte(from, &code) || code == 0 || code > static_cast<uint8_t>(Code::kWrongType)) {
     return false;
   }
   if (!TakeVarint(from, &detail) || !TakeBytes(from, &text)) return false;

@@ -85,7 +85,7 @@ class TestTree {
   State Contents(SnapshotRef at = {}, bool reverse = false) {
     Batch batch;
     batch.set_snapshot(at);
-    batch.Scan(Range::All(), {.reverse = reverse});
+    batch.Scan(Range::All(), {.reverse = reverse, .any_type = true});
     Execute(batch);
     State state;
     for (const Item& item : batch.items(0)) state.emplace(item.key, item.value);

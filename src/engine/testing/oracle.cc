@@ -213,6 +213,9 @@ Code Oracle::StaticRefusal(const Request& r, const Batch& batch) const {
   if (r.op == Op::kSample && !traits_.samples) return Code::kNotSupported;
   if (r.op == Op::kWalk && !traits_.walks) return Code::kNotSupported;
   if (r.op == Op::kApply && !traits_.functions) return Code::kNotSupported;
+  const bool is_typed =
+      r.type != kPlainType || (r.op == Op::kApply && r.function->type != kPlainType);
+  if (is_typed && !traits_.types) return Code::kNotSupported;
   const bool gives = r.deadline_ms != 0 && r.deadline_ms != kKeepDeadline;
   const bool expires = gives || r.op == Op::kExpire || r.op == Op::kExpireRange;
   if (expires && !traits_.expiry) return Code::kNotSupported;
@@ -284,6 +287,9 @@ std::string Oracle::Compare(const Batch& batch, uint32_t slot, const Expected& e
   }
   if (expected.is_point && out.present != expected.present) {
     return differ(fmt::format("present: {}", out.present));
+  }
+  if (expected.is_point && out.type != expected.type) {
+    return differ(fmt::format("type {} instead of {}", out.type, expected.type));
   }
   if (expected.is_point && out.deadline_ms != expected.deadline_ms) {
     return differ(fmt::format("deadline {} instead of {}", out.deadline_ms, expected.deadline_ms));

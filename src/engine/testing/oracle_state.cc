@@ -123,16 +123,34 @@ Verdict OracleState::Judge(const Request& r, const Stored* now) const {
   return fits ? Verdict::kDone : Verdict::kMismatch;
 }
 
+// Whether the value has the type that the request asks for, if it asks.
+bool OracleState::FitsType(const Request& r, const Stored& now) {
+  if (r.op == Op::kApply) return now.type == r.function->type;
+  if (r.op == Op::kGet) {
+    return r.has(Request::kNoValue) || r.has(Request::kIfOfType) || now.type == r.type;
+  }
+  const bool compares = r.op == Op::kRequireValue || r.op == Op::kRequireDigest ||
+                        r.needs(Request::kEquals) || r.needs(Request::kDiffers) ||
+                        r.needs(Request::kDigestEquals) || r.needs(Request::kDigestDiffers);
+  const bool asks = compares || r.has(Request::kReturnPrevious);
+  return !asks || now.type == r.type;
+}
+
 Expected OracleState::Point(const Request& r, const Outcome& out) {
   const Stored* const now = Find(r.key);
+  if (now != nullptr && !FitsType(r, *now)) {
+    return {.verdict = Verdict::kRefused, .code = Code::kWrongType};
+  }
   Expected expected{.verdict = Judge(r, now), .is_point = true, .present = now != nullptr};
   const bool compared = expected.verdict == Verdict::kMismatch && r.op != Op::kExpire;
   expected.value_matters = r.op == Op::kGet || compared || r.has(Request::kReturnPrevious);
   if (now != nullptr) {
+    expected.type = now->type;
     expected.deadline_ms = now->deadline_ms;
+    const bool is_skipped = r.op == Op::kGet && now->type != r.type;
     if (r.has(Request::kNoValue)) {
       expected.integer = static_cast<int64_t>(now->value.size());
-    } else {
+    } else if (!is_skipped) {
       expected.value = now->value;
     }
   }
@@ -155,7 +173,9 @@ bool OracleState::StorePoint(const Request& r, const Stored* now, Version at) {
     Erase(r.key, at);
     return true;
   }
-  Store(r.key, {.value = std::string(r.value), .deadline_ms = deadline_ms, .version = at}, at);
+  Store(r.key,
+        {.value = std::string(r.value), .type = r.type, .deadline_ms = deadline_ms, .version = at},
+        at);
   return true;
 }
 
@@ -168,6 +188,9 @@ void OracleState::Expire(std::string_view key, uint64_t deadline_ms, Version at)
 
 Expected OracleState::Apply(const Request& r, const Outcome& out) {
   const Stored* const now = Find(r.key);
+  if (now != nullptr && !FitsType(r, *now)) {
+    return {.verdict = Verdict::kRefused, .code = Code::kWrongType};
+  }
   Scratch scratch;
   FunctionInput input{.operand = r.value,
                       .scratch = &scratch,
@@ -179,6 +202,7 @@ Expected OracleState::Apply(const Request& r, const Outcome& out) {
   Expected expected{.integer = effect.integer,
                     .is_point = true,
                     .present = now != nullptr,
+                    .type = now != nullptr ? now->type : kPlainType,
                     .deadline_ms = now != nullptr ? now->deadline_ms : 0,
                     .value_matters = true,
                     .value = std::string(effect.returned)};
@@ -199,6 +223,7 @@ Expected OracleState::Apply(const Request& r, const Outcome& out) {
       expected.wrote = true;
       Store(r.key,
             {.value = std::string(effect.value),
+             .type = r.function->type,
              .deadline_ms = expected.deadline_ms,
              .version = out.version},
             out.version);
@@ -210,7 +235,8 @@ Expected OracleState::Apply(const Request& r, const Outcome& out) {
 Expected OracleState::Move(const Request& r, const Outcome& out) {
   const Stored* const now = Find(r.key);
   if (now == nullptr) return {.verdict = Verdict::kAbsent, .is_point = true};
-  Expected expected{.is_point = true, .present = true, .deadline_ms = out.deadline_ms};
+  Expected expected{
+      .is_point = true, .present = true, .type = now->type, .deadline_ms = out.deadline_ms};
   if (r.has(Request::kKeepExisting) && Find(r.other) != nullptr) {
     expected.verdict = Verdict::kExists;
     return expected;
@@ -240,8 +266,10 @@ Expected OracleState::Scan(const Batch& batch, uint32_t slot) const {
       expected.may_say_more = true;
       return expected;
     }
-    const bool wants_value = !r.has(Request::kKeysOnly);
-    expected.items.emplace_back(key, wants_value ? Find(key)->value : "");
+    const Stored& stored = *Find(key);
+    const bool wants_value =
+        !r.has(Request::kKeysOnly) && (stored.type == kPlainType || r.has(Request::kAnyType));
+    expected.items.emplace_back(key, wants_value ? stored.value : "");
     bytes += key.size() + expected.items.back().second.size();
   }
   // With a limit on visits there may be deleted keys behind the items.
@@ -323,7 +351,10 @@ Expected OracleState::Sample(const Batch& batch, uint32_t slot) const {
   const auto items = batch.items(slot);
   const Stored* const drawn = items.size() == 1 ? Find(items.front().key) : nullptr;
   expected.items.emplace_back("a key of the map", "");
-  if (drawn != nullptr) expected.items = {{std::string(items.front().key), drawn->value}};
+  if (drawn != nullptr) {
+    const bool is_plain = drawn->type == kPlainType;
+    expected.items = {{std::string(items.front().key), is_plain ? drawn->value : ""}};
+  }
   return expected;
 }
 

@@ -21,8 +21,9 @@ struct Expected {
   Verdict verdict = Verdict::kDone;
   Code code = Code::kOk;  // kRefused: its status
   int64_t integer = 0;
-  bool is_point = false;  // whether `present` and `deadline_ms` are checked
+  bool is_point = false;  // whether `present`, `type` and `deadline_ms` are checked
   bool present = false;
+  uint8_t type = kPlainType;
   uint64_t deadline_ms = 0;
   bool value_matters = false;
   std::string value = {};
@@ -60,6 +61,7 @@ class OracleState {
  private:
   struct Stored {
     std::string value;
+    uint8_t type = kPlainType;
     uint64_t deadline_ms = 0;  // 0: none
     Version version = 0;       // of the write that stored the value
   };
@@ -88,6 +90,7 @@ class OracleState {
   void Touch(std::string_view key, Version at);
 
   Expected Point(const Request& request, const Outcome& outcome);
+  static bool FitsType(const Request& request, const Stored& now);
   Verdict Judge(const Request& request, const Stored* now) const;
   bool StorePoint(const Request& request, const Stored* now, Version at);
   void Expire(std::string_view key, uint64_t deadline_ms, Version at);

@@ -9,6 +9,7 @@ namespace {
 // Keys begin with one of these; the last two are above the pivot.
 constexpr char kFirstBytes[] = {'\0', 'a', 'b', '\xff'};
 constexpr std::string_view kPivot = "b";
+constexpr uint8_t kTestType = 200;
 
 FunctionEffect Reverse(const FunctionInput& input) {
   using Action = FunctionEffect::Action;
@@ -25,6 +26,12 @@ FunctionEffect Reverse(const FunctionInput& input) {
 
 const Function* ReverseFunction() {
   static const Function* const function = *RegisterFunction("test-reverse", Reverse);
+  return function;
+}
+
+const Function* TypedReverseFunction() {
+  static const Function* const function =
+      *RegisterFunction("test-reverse-typed", Reverse, kTestType);
   return function;
 }
 
@@ -66,6 +73,7 @@ void RandomBatch::FillWithReads(Batch& batch) {
 }
 
 void RandomBatch::Add(Batch& batch, Request request) {
+  if (request.op != Op::kApply && Below(8) == 0) request.type = kTestType;
   if (Below(4) == 0) request.flags |= Request::kWantHint;
   if (Below(16) == 0) request.hint.bits = choices_.Next();  // a wrong hint may only cost time
   batch.Add(request);
@@ -98,7 +106,7 @@ void RandomBatch::AddPoint(Batch& batch, Side side) {
 
 void RandomBatch::ChooseFunction(Batch& batch, Request& request) {
   constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
-  switch (Below(6)) {
+  switch (Below(7)) {
     case 0:
       request.function = functions::kAddDecimal;
       request.value = Value(batch);
@@ -113,6 +121,10 @@ void RandomBatch::ChooseFunction(Batch& batch, Request& request) {
       return;
     case 3:
       request.function = FindFunction(FunctionKind::kReduce, "sum", Element::kU8);
+      return;
+    case 4:
+      request.function = TypedReverseFunction();
+      request.value = kOperands[Below(std::size(kOperands))];
       return;
     default:
       return ChooseUpdate(batch, request);
@@ -178,6 +190,7 @@ void RandomBatch::AddRead(Batch& batch) {
 void RandomBatch::AddScan(Batch& batch, Side side) {
   ScanOptions options{.limit = Limit(), .reverse = Below(3) == 0, .keys_only = Below(4) == 0};
   // Both options together, rarely: the scan must be refused.
+  options.any_type = Below(3) == 0;
   if (side == Side::kAnywhere) options.seek_floor = Below(options.reverse ? 20 : 3) == 0;
   batch.Scan(ARange(batch, side), options);
 }

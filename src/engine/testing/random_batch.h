@@ -77,5 +77,7 @@ class RandomBatch {
 // value ("erase"), keep it ("keep") or fail ("fail": kInvalidArgument). Registered once in the
 // process.
 const Function* ReverseFunction();
+// The same function, of values of another type than kPlainType.
+const Function* TypedReverseFunction();
 
 }  // namespace skep

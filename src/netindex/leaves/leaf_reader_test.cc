@@ -50,7 +50,7 @@ class LeafReaderTest : public testing::Test {
     auto load = tree_->engine().OpenBulkLoad();
     auto part = load->Open({}, std::nullopt);
     for (uint64_t i = 0; i < keys.size(); ++i) {
-      ASSERT_TRUE(part->Add(keys[i], ValueOf(2 * i), 0).ok());
+      ASSERT_TRUE(part->Add(keys[i], ValueOf(2 * i), 0, kPlainType).ok());
     }
     ASSERT_TRUE(part->Finish().ok());
     part.reset();
