@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "engine/element_functions.h"
 #include "engine/string_functions.h"
+#include "types/function_table.h"
 
 namespace skep {
 namespace {
@@ -23,6 +24,15 @@ struct Registry {
     for (Function& function : BuiltInElementFunctions()) {
       function.body = BodyOf(function.kind);
       Add(std::move(function));
+    }
+    Add(types::HashFunctions());
+    Add(types::SetFunctions());
+    Add(types::ListFunctions());
+    Add(types::SortedSetFunctions());
+  }
+  void Add(std::span<const types::TypeFunction> functions) SKEP_REQUIRES(mutex) {
+    for (const auto& [name, body, type, reads_only] : functions) {
+      Add({.name = std::string(name), .body = body, .type = type, .reads_only = reads_only});
     }
   }
   // Returns null if there is one of that name already.

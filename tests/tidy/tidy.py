@@ -71,8 +71,10 @@ CODE_SUFFIXES = {".h", ".cc", ".c", ".py", ".sh", ".cmake", ""}
 MAY_INCLUDE = {
     "include": {"skep"},
     "src/base": {"skep", "base"},
+    "src/types": {"skep", "base", "types"},
     "src/engine/testing": {"skep", "base", "engine", "keyspace"},
-    "src/engine": {"skep", "base", "engine"},
+    # Registers the functions of collections.
+    "src/engine": {"skep", "base", "types", "engine"},
     "src/btree": {"skep", "base", "engine", "btree"},
     "src/hash": {"skep", "base", "engine", "hash"},
     "src/hashleaf": {"skep", "base", "engine", "hashleaf"},
@@ -98,7 +100,7 @@ MAY_INCLUDE = {
     "src/netindex/controller": {"skep", "base", "engine", "wire", "client", "netindex"},
     "src/netindex/leaves": {"skep", "base", "engine", "btree", "rma", "netindex"},
     "src/netindex": {"skep", "base", "engine", "netindex"},
-    "src/server": {"skep", "base", "engine", "keyspace", "wire", "durable", "netindex", "ranges", "server"},
+    "src/server": {"skep", "base", "types", "engine", "keyspace", "wire", "durable", "netindex", "ranges", "server"},
     "bench/kv_direct": {"skep", "base", "hash", "bench"},
     "bench/hetero_kv": {"skep", "base", "engine", "hashleaf", "keyspace", "store", "bench"},
     "bench/hstore": {"skep", "base", "engine", "rma", "pool", "bench"},

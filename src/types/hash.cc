@@ -1,0 +1,272 @@
+#include "types/hash.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "types/collection.h"
+#include "types/function_table.h"
+#include "types/number.h"
+
+namespace skep::types {
+namespace {
+
+// The places of fields among the strings of a hash.
+class FieldIndex {
+ public:
+  // `lookups`: how many are to come.
+  FieldIndex(const Texts& texts, size_t lookups) : texts_(texts), has_table_(lookups > kFewFields) {
+    if (!has_table_) return;
+    table_.reserve(texts.size() / 2 + lookups);
+    for (size_t i = 0; i < texts.size(); i += 2) table_.emplace(texts[i], i);
+  }
+  // The place of the field, or texts.size().
+  size_t Find(std::string_view field) const {
+    if (has_table_) {
+      const auto at = table_.find(field);
+      return at == table_.end() ? texts_.size() : at->second;
+    }
+    size_t at = 0;
+    while (at < texts_.size() && texts_[at] != field) at += 2;
+    return at;
+  }
+  // A field was added at this place.
+  void Add(size_t at) {
+    if (has_table_) table_.emplace(texts_[at], at);
+  }
+
+ private:
+  const Texts& texts_;
+  const bool has_table_;
+  std::unordered_map<std::string_view, size_t> table_;
+};
+
+// Goes through the fields of a hash without a list of them.
+class FieldReader {
+ public:
+  explicit FieldReader(const Counted& hash) : rest_(hash.body), left_(hash.members) {}
+  // The value of the field; nothing if there is none, or the bytes are wrong (is_bad).
+  std::optional<std::string_view> Find(std::string_view wanted) {
+    for (; left_ > 0; --left_) {
+      std::string_view field;
+      std::string_view value;
+      if (!TakeText(rest_, &field) || !TakeText(rest_, &value)) {
+        is_bad_ = true;
+        return std::nullopt;
+      }
+      if (field == wanted) return value;
+    }
+    return std::nullopt;
+  }
+  bool is_bad() const { return is_bad_; }
+
+ private:
+  std::string_view rest_;
+  uint64_t left_;
+  bool is_bad_ = false;
+};
+
+FunctionEffect StoreFields(const Texts& texts, int64_t integer, Scratch& scratch) {
+  return Stored(WriteTexts(texts, 2, scratch), texts.size(), integer);
+}
+
+FunctionEffect SetFields(const FunctionInput& input) {
+  Texts pairs;
+  if (!TakeTexts(input.operand, &pairs) || pairs.empty() || pairs.size() % 2 != 0) {
+    return Failure(kBadOperand);
+  }
+  auto texts = ReadTexts(input.value, 2);
+  if (!texts) return Failure(kNoCollection);
+  FieldIndex index(*texts, pairs.size() / 2);
+  int64_t added = 0;
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    const size_t at = index.Find(pairs[i]);
+    if (at < texts->size()) {
+      (*texts)[at + 1] = pairs[i + 1];
+      continue;
+    }
+    texts->push_back(pairs[i]);
+    texts->push_back(pairs[i + 1]);
+    index.Add(at);
+    ++added;
+  }
+  return StoreFields(*texts, added, *input.scratch);
+}
+
+FunctionEffect SetNewField(const FunctionInput& input) {
+  Texts pair;
+  if (!TakeTexts(input.operand, &pair) || pair.size() != 2) return Failure(kBadOperand);
+  const auto hash = ReadCounted(input.value);
+  if (!hash) return Failure(kNoCollection);
+  FieldReader reader(*hash);
+  if (reader.Find(pair[0])) return Number(0);
+  return reader.is_bad() ? Failure(kNoCollection) : SetFields(input);
+}
+
+FunctionEffect GetFields(const FunctionInput& input) {
+  Texts fields;
+  if (!TakeTexts(input.operand, &fields)) return Failure(kBadOperand);
+  std::vector<std::optional<std::string_view>> values;
+  values.reserve(fields.size());
+  if (fields.size() > kFewFields) {
+    const auto texts = ReadTexts(input.value, 2);
+    if (!texts) return Failure(kNoCollection);
+    const FieldIndex index(*texts, fields.size());
+    for (const std::string_view field : fields) {
+      const size_t at = index.Find(field);
+      values.push_back(at < texts->size() ? std::optional((*texts)[at + 1]) : std::nullopt);
+    }
+  } else {
+    const auto hash = ReadCounted(input.value);
+    if (!hash) return Failure(kNoCollection);
+    for (const std::string_view field : fields) {
+      FieldReader reader(*hash);
+      values.push_back(reader.Find(field));
+      if (reader.is_bad()) return Failure(kNoCollection);
+    }
+  }
+  size_t bytes = 0;
+  for (const auto& value : values) bytes += value ? TextBytes(*value) : 1;
+  TextWriter writer(*input.scratch, bytes);
+  for (const auto& value : values) value ? writer.Text(*value) : writer.NoText();
+  return {.returned = writer.bytes()};
+}
+
+FunctionEffect HashLength(const FunctionInput& input) {
+  const auto hash = ReadCounted(input.value);
+  return hash ? Number(static_cast<int64_t>(hash->members)) : Failure(kNoCollection);
+}
+
+FunctionEffect FieldValueBytes(const FunctionInput& input) {
+  const auto field = OnlyText(input.operand);
+  if (!field) return Failure(kBadOperand);
+  const auto hash = ReadCounted(input.value);
+  if (!hash) return Failure(kNoCollection);
+  FieldReader reader(*hash);
+  const auto value = reader.Find(*field);
+  if (reader.is_bad()) return Failure(kNoCollection);
+  return Number(value ? static_cast<int64_t>(value->size()) : -1);
+}
+
+FunctionEffect AllFields(const FunctionInput& input) {
+  const auto hash = ReadCounted(input.value);
+  if (!hash) return Failure(kNoCollection);
+  return {.returned = hash->body, .integer = static_cast<int64_t>(hash->members)};
+}
+
+FunctionEffect DeleteFields(const FunctionInput& input) {
+  Texts fields;
+  if (!TakeTexts(input.operand, &fields)) return Failure(kBadOperand);
+  const auto texts = ReadTexts(input.value, 2);
+  if (!texts) return Failure(kNoCollection);
+  const FieldIndex index(*texts, fields.size());
+  std::vector<bool> gone(texts->size() / 2);
+  int64_t deleted = 0;
+  for (const std::string_view field : fields) {
+    const size_t at = index.Find(field);
+    if (at == texts->size() || gone[at / 2]) continue;
+    gone[at / 2] = true;
+    ++deleted;
+  }
+  if (deleted == 0) return Number(0);
+  Texts left;
+  left.reserve(texts->size());
+  for (size_t i = 0; i < texts->size(); i += 2) {
+    if (gone[i / 2]) continue;
+    left.push_back((*texts)[i]);
+    left.push_back((*texts)[i + 1]);
+  }
+  return StoreFields(left, deleted, *input.scratch);
+}
+
+// Stores what `add` makes of the value of the operand's field and of the operand's second string.
+template <typename Add>
+FunctionEffect ChangeField(const FunctionInput& input, Add add) {
+  Texts operand;
+  if (!TakeTexts(input.operand, &operand) || operand.size() != 2) return Failure(kBadOperand);
+  auto texts = ReadTexts(input.value, 2);
+  if (!texts) return Failure(kNoCollection);
+  const FieldIndex index(*texts, 1);
+  const size_t at = index.Find(operand[0]);
+  const bool is_new = at == texts->size();
+  FunctionEffect made = add(is_new ? std::nullopt : std::optional((*texts)[at + 1]), operand[1]);
+  if (!made.status.ok()) return made;
+  if (is_new) {
+    texts->push_back(operand[0]);
+    texts->push_back(made.returned);
+  } else {
+    (*texts)[at + 1] = made.returned;
+  }
+  FunctionEffect effect = StoreFields(*texts, made.integer, *input.scratch);
+  effect.returned = made.returned;
+  return effect;
+}
+
+FunctionEffect AddToInteger(const FunctionInput& input) {
+  return ChangeField(input, [&](std::optional<std::string_view> value, std::string_view by) {
+    const auto now = value ? ParseInt64(*value) : 0;
+    const auto delta = ParseInt64(by);
+    if (!delta) return Failure(kBadOperand);
+    if (!now) return Failure("hash value is not an integer");
+    int64_t sum = 0;
+    if (__builtin_add_overflow(*now, *delta, &sum)) {
+      return Failure("increment or decrement would overflow");
+    }
+    char* const at = input.scratch->Allocate(kDecimalBytesMax);
+    return FunctionEffect{.returned = {at, static_cast<size_t>(WriteDecimal(at, sum) - at)},
+                          .integer = sum};
+  });
+}
+
+FunctionEffect AddToFloat(const FunctionInput& input) {
+  return ChangeField(input, [&](std::optional<std::string_view> value, std::string_view by) {
+    const auto now = value ? ParseLongDouble(*value) : 0;
+    const auto delta = ParseLongDouble(by);
+    if (!delta || std::isinf(*delta)) return Failure(kBadOperand);
+    if (!now) return Failure("hash value is not a float");
+    const long double sum = *now + *delta;
+    if (std::isnan(sum) || std::isinf(sum)) {
+      return Failure("increment would produce NaN or Infinity");
+    }
+    return FunctionEffect{.returned = input.scratch->Copy(DecimalText(sum))};
+  });
+}
+
+FunctionEffect DrawFields(const FunctionInput& input) {
+  const auto request = ReadDrawRequest(input.operand);
+  if (!request) return Failure(kBadOperand);
+  const auto texts = ReadTexts(input.value, 2);
+  if (!texts) return Failure(kNoCollection);
+  if (texts->empty()) return {};
+  const auto indexes = DrawIndexes(texts->size() / 2, *request);
+  if (!indexes) return Failure(kTooManyDraws);
+  size_t bytes = 0;
+  for (const size_t i : *indexes)
+    bytes += TextBytes((*texts)[2 * i]) + TextBytes((*texts)[2 * i + 1]);
+  if (bytes > input.value_bytes_max) return Failure(kTooManyDraws);
+  TextWriter writer(*input.scratch, bytes);
+  for (const size_t i : *indexes) {
+    writer.Text((*texts)[2 * i]);
+    writer.Text((*texts)[2 * i + 1]);
+  }
+  return {.returned = writer.bytes()};
+}
+
+constexpr TypeFunction kHashFunctions[] = {
+    {"hash-set", SetFields, kHash},
+    {"hash-set-new", SetNewField, kHash},
+    {"hash-get", GetFields, kHash, true},
+    {"hash-length", HashLength, kHash, true},
+    {"hash-value-bytes", FieldValueBytes, kHash, true},
+    {"hash-all", AllFields, kHash, true},
+    {"hash-delete", DeleteFields, kHash},
+    {"hash-add", AddToInteger, kHash},
+    {"hash-add-float", AddToFloat, kHash},
+    {"hash-draw", DrawFields, kHash, true},
+};
+
+}  // namespace
+
+std::span<const TypeFunction> HashFunctions() { return kHashFunctions; }
+
+}  // namespace skep::types

@@ -1,0 +1,33 @@
+// hash.h: a hash in one value.
+//
+//   +-----------------+--------------+--------------+--------------+----
+//   | varint, fields  | field, text  | value, text  | field, text  | ...      text.h
+//   +-----------------+--------------+--------------+--------------+----
+//
+// Fields are in the order in which they came. A field of 8 bytes with a value of 8 takes 18 bytes.
+//
+// The functions, their operands, and what they return beside the answer of an error:
+//
+//   name              operand            integer                  returned
+//   hash-set          field, value, ...  how many fields are new
+//   hash-set-new      field, value       1: the field is new; else 0, and nothing is changed
+//   hash-get          field, ...                                  for each its value, or none
+//   hash-length                          how many fields
+//   hash-value-bytes  field              of its value; -1: none
+//   hash-all                                                      field, value, ...
+//   hash-delete       field, ...         how many there were
+//   hash-add          field, a decimal   the sum                  the sum, its bytes alone
+//   hash-add-float    field, a number                             likewise
+//   hash-draw         DrawRequest                                 field, value, ...
+//
+// Cost: a look at each field; to store, a copy of the hash. hash-set and hash-delete of more than
+// kFewFields fields look each up in a table, so that many take no longer for each than few.
+#pragma once
+
+#include <cstddef>
+
+namespace skep::types {
+
+inline constexpr size_t kFewFields = 8;
+
+}  // namespace skep::types

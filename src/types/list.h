@@ -1,0 +1,40 @@
+// list.h: a list in one value.
+//
+//   +-------------------+----------+----------+----
+//   | varint, elements  | element  | element  | ...
+//   +-------------------+----------+----------+----
+//
+//   element    +---------------+------------------+
+//              | text, text.h  | length, backward |
+//              +---------------+------------------+
+//
+// The length is that of the text with its own varint, and is a varint whose bytes stand in the
+// opposite order, so that it is read from the end. So a list is walked from either end, and a
+// command that is about an end looks at that end only. An element of up to 126 bytes takes two
+// bytes more than it has.
+//
+// The functions, their operands, and what they return beside the answer of an error. Numbers in
+// operands are decimals, and indexes below 0 count from the end, -1 is the last one.
+//
+//   name              operand                integer             returned
+//   list-push-left    element, ...           the new length
+//   list-push-right   element, ...           the new length
+//   list-pushx-left   element, ...           the new length; 0: no list, nothing is done
+//   list-pushx-right  element, ...           likewise
+//   list-pop-left     count                  how many are gone   those elements
+//   list-pop-right    count                  likewise            the last first
+//   list-rotate       "left" or "right":                         the element that was moved
+//                     from where; to where
+//   list-length                              how many elements
+//   list-range        first, last                                element, ...
+//   list-index        index                                      the element; nothing: none
+//   list-set          index, element
+//   list-insert       "before" or "after",   the new length; -1: no pivot; 0: no list
+//                     pivot, element
+//   list-remove       count, element         how many are gone
+//   list-trim         first, last
+//   list-find         element, rank, count,  how many are found  their indexes, as decimals
+//                     most
+//
+// Cost: a walk from the nearer end; to store, a copy of the list.
+#pragma once
