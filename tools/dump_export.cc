@@ -80,6 +80,10 @@ class Exporter {
       const auto& fields = chunk.elements[1].elements;
       summary_.is_one_version = is_first;
       for (size_t i = 0; i < fields.size(); i += 3) {
+        if (fields[i + 1].is_null()) {
+          ++summary_.skipped;
+          continue;
+        }
         const int64_t deadline_ms = fields[i + 2].integer;
         const DumpItem item = {
             .key = fields[i].text,

@@ -24,7 +24,7 @@ struct ExportOptions {
 
 struct ExportSummary {
   uint64_t keys = 0;
-  uint64_t skipped = 0;  // keys of other types than strings: the server is not Skep
+  uint64_t skipped = 0;  // keys of other types than strings
   bool is_one_version = false;
 };
 

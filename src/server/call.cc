@@ -24,6 +24,8 @@ void Call::Error(Status status) const {
                                status.what(), strerrordesc_np(static_cast<int>(status.detail()))));
     case Code::kMoved:
       return Error(fmt::format("WRONGRANGE {} (version {})", status.what(), status.detail()));
+    case Code::kWrongType:
+      return Error(kWrongType);
     default:
       return Error(fmt::format("ERR {}", status.what()));
   }

@@ -111,6 +111,8 @@ class Call {
 // Redis's texts for errors that many commands can have.
 inline constexpr std::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr std::string_view kWrongType =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr std::string_view kSyntaxError = "ERR syntax error";
 inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 

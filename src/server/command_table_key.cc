@@ -49,7 +49,7 @@ constexpr Command kKeyCommands[] = {
     {"ttl", 2, kPointRead, 1, 1, 1, "generic", "1.0.0", "key",
      "Returns how many seconds a key has to live.", PlanLength, FinishTtl},
     {"type", 2, kPointRead, 1, 1, 1, "generic", "1.0.0", "key",
-     "Returns the type of a value: string, or none.", PlanLength, FinishType},
+     "Returns the type of a value: string, hash, set, list, zset, or none.", PlanLength, FinishType},
     {"unlink", -2, kPointWrite | kAtomicKeys | kKeyByKey, 1, -1, 1, "generic", "4.0.0",
      "key [key ...]", "Deletes keys, all at one instant.", PlanDel, FinishDoneCount},
     {"copy", -3, kWrite | kStores | kRange, 1, 2, 1, "generic", "6.2.0",

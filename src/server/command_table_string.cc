@@ -60,7 +60,7 @@ constexpr Command kStringCommands[] = {
     {"setnx", 3, kPointStore, 1, 1, 1, "string", "1.0.0", "key value",
      "Sets the value of a key if it does not exist.", PlanSetNx, FinishWhether},
     {"strlen", 2, kPointRead, 1, 1, 1, "string", "2.2.0", "key",
-     "Returns the length of a value in bytes.", PlanLength, FinishInteger},
+     "Returns the length of a value in bytes.", PlanLength, FinishStrlen},
     {"getrange", 4, kReadOnly, 1, 1, 1, "string", "2.4.0", "key start end",
      "Returns a part of a value.", PlanGetRange, FinishGetRange},
     {"incrbyfloat", 3, kPointStore, 1, 1, 1, "string", "2.6.0", "key increment",

@@ -57,6 +57,7 @@ Plan PlanDecrBy(const Call& call, Batch& batch);
 void FinishValue(const Call& call, const Batch& batch, uint32_t slot);
 void FinishSet(const Call& call, const Batch& batch, uint32_t slot);
 void FinishWhether(const Call& call, const Batch& batch, uint32_t slot);
+void FinishStrlen(const Call& call, const Batch& batch, uint32_t slot);
 void FinishInteger(const Call& call, const Batch& batch, uint32_t slot);
 Plan PlanMget(const Call& call, Batch& batch);
 Plan PlanMset(const Call& call, Batch& batch);

@@ -7,28 +7,18 @@
 #include "server/commands.h"
 #include "server/glob.h"
 #include "server/range_task.h"
+#include "server/scan_args.h"
 #include "server/server_call.h"
 #include "server/unordered_keys_task.h"
+#include "types/value_type.h"
 
 namespace skep::commands {
 namespace {
 
-constexpr uint32_t kScanCountDefault = 10;
-constexpr uint32_t kScanCountMax = 4096;  // COUNT is only a hint
 constexpr size_t kScanBytesMax = 1 << 20;
 constexpr uint32_t kScanVisitsMax = 16 * 1024;
-// Matching takes time with the product of the sizes of pattern and key.
-constexpr size_t kPatternBytesMax = 1024;
-constexpr std::string_view kPatternTooLong = "ERR pattern exceeds the maximum size (1024 bytes)";
-
 constexpr std::string_view kNoWalkInTransaction =
     "ERR this database has no order: in a transaction its keys cannot be listed";
-
-struct ScanArgs {
-  std::string_view pattern = "*";
-  uint32_t count = kScanCountDefault;
-  bool only_strings = true;  // false: TYPE names another type
-};
 
 // The number of a cursor as Redis reads it, by strtoul: nothing is 0, a minus sign wraps around,
 // and a zero byte ends the word.
@@ -41,28 +31,6 @@ std::optional<uint64_t> ParseCursor(std::string_view word) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
   if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
   return is_negative ? 0 - number : number;
-}
-
-// Reads SCAN's options; returns an error text if they are wrong, else an empty one.
-std::string_view ParseScan(std::span<const std::string_view> options, ScanArgs& scan) {
-  for (size_t i = 0; i < options.size(); i += 2) {
-    if (i + 1 == options.size()) return kSyntaxError;
-    const std::string_view value = options[i + 1];
-    if (EqualsIgnoringCase(options[i], "match")) {
-      scan.pattern = value;
-      if (value.size() > kPatternBytesMax) return kPatternTooLong;
-    } else if (EqualsIgnoringCase(options[i], "type")) {
-      scan.only_strings = EqualsIgnoringCase(value, "string");
-    } else if (EqualsIgnoringCase(options[i], "count")) {
-      const auto count = ParseInt64(value);
-      if (!count) return kNotAnInteger;
-      if (*count < 1) return kSyntaxError;
-      scan.count = static_cast<uint32_t>(std::min<int64_t>(*count, kScanCountMax));
-    } else {
-      return kSyntaxError;
-    }
-  }
-  return {};
 }
 
 void ReplyScan(const Call& call, uint64_t cursor, std::span<const std::string_view> keys) {
@@ -94,6 +62,26 @@ std::vector<std::string_view> MatchingKeys(const ItemRange& items, std::string_v
   return keys;
 }
 
+// The keys that SCAN has found of its pattern and type. An item that no effect names is plain
+// bytes.
+std::vector<std::string_view> KeysOfType(const Batch& batch, uint32_t slot, const ScanArgs& scan) {
+  if (!scan.type) return MatchingKeys(batch.items(slot), scan.pattern);
+  std::vector<std::string_view> keys;
+  auto effect = batch.effects().begin();
+  for (const Item& item : batch.items(slot)) {
+    while (effect != batch.effects().end() && effect->slot < slot) ++effect;
+    uint8_t type = kPlainType;
+    if (effect != batch.effects().end() && effect->slot == slot && effect->key == item.key) {
+      type = effect->type;
+      ++effect;
+    }
+    if (scan.WantsType(types::NameOf(type)) && GlobMatch(scan.pattern, item.key)) {
+      keys.push_back(item.key);
+    }
+  }
+  return keys;
+}
+
 bool HasOrder(const ServerCall& call) { return call.engine().traits().ordered; }
 
 // Adds the requests of a SCAN.
@@ -101,7 +89,7 @@ Plan AddScan(const ServerCall& call, Batch& batch) {
   const auto number = ParseCursor(call.arg(1));
   if (!number) return Plan::Error("ERR invalid cursor");
   ScanArgs scan;
-  if (const auto error = ParseScan(call.args().subspan(2), scan); !error.empty()) {
+  if (const auto error = ParseScan(call.args().subspan(2), true, scan); !error.empty()) {
     return Plan::Error(error);
   }
   if (!HasOrder(call)) {
@@ -119,9 +107,8 @@ Plan AddScan(const ServerCall& call, Batch& batch) {
     }
     range.lo = std::max(range.lo, batch.scratch().Copy((*from)->next_key));
   }
-  // There are no keys of another type than strings.
-  const uint32_t limit = scan.only_strings ? scan.count : 0;
-  batch.Scan(range, {.limit = limit, .keys_only = true});
+  if (scan.type) batch.set_notes_effects(true);
+  batch.Scan(range, {.limit = scan.count, .keys_only = true});
   return Plan::Requests();
 }
 
@@ -159,7 +146,7 @@ Plan PlanRandomKey(const ServerCall& call, Batch& batch) {
 void FinishType(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
-  call.reply().SimpleString(out.present ? "string" : "none");
+  call.reply().SimpleString(out.present ? types::NameOf(out.type) : "none");
 }
 
 void FinishRandomKey(const Call& call, const Batch& batch, uint32_t slot) {
@@ -226,12 +213,9 @@ void FinishScan(const ServerCall& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
   ScanArgs scan;
-  ParseScan(call.args().subspan(2), scan);
-  if (!scan.only_strings) return ReplyScan(call, 0, {});
-  if (!HasOrder(call)) {
-    const auto next = static_cast<uint64_t>(out.integer);
-    return ReplyScan(call, next, MatchingKeys(batch.items(slot), scan.pattern));
-  }
+  ParseScan(call.args().subspan(2), true, scan);
+  const auto keys = KeysOfType(batch, slot, scan);
+  if (!HasOrder(call)) return ReplyScan(call, static_cast<uint64_t>(out.integer), keys);
   const uint64_t number = ParseCursor(call.arg(1)).value_or(0);
   auto& cursors = call.state().cursors();
   uint64_t next = 0;
@@ -246,7 +230,7 @@ void FinishScan(const ServerCall& call, const Batch& batch, uint32_t slot) {
   } else if (number != 0) {
     cursors.EraseScan(number);
   }
-  ReplyScan(call, next, MatchingKeys(batch.items(slot), scan.pattern));
+  ReplyScan(call, next, keys);
 }
 
 void RunScan(const ServerCall& call) {

@@ -98,20 +98,23 @@ std::string GoOn(const ServerCall& call, PinnedScan& pinned, std::string_view bo
   return KscanTokenOf(scan, call.state().token_secret());
 }
 
-// Replies with the items of a batch's only scan, each with its deadline, -1 if it has none.
+// Replies with the items of a batch's only scan, each with its deadline, -1 if it has none. The
+// value of an item that is no string is nil.
 void ReplyWithDeadlines(const Call& call, const Batch& batch, bool with_values) {
   RespWriter reply = call.reply();
   const StoreNow now = call.now();
   const size_t fields = with_values ? 3 : 2;
   const bool is_flat = reply.protocol() == 2;
   reply.Array(batch.items(0).size() * (is_flat ? fields : 1));
-  auto deadline = batch.effects().begin();
+  auto effect = batch.effects().begin();
   for (const Item& item : batch.items(0)) {
     if (!is_flat) reply.Array(fields);
     reply.Bulk(item.key);
-    if (with_values) reply.Bulk(item.value);
-    const bool has_deadline = deadline != batch.effects().end() && deadline->key == item.key;
-    reply.Integer(has_deadline ? static_cast<int64_t>(now.ToWall((deadline++)->deadline_ms)) : -1);
+    const bool has_effect = effect != batch.effects().end() && effect->key == item.key;
+    const Effect more = has_effect ? *effect++ : Effect();
+    if (with_values && more.type == kPlainType) reply.Bulk(item.value);
+    if (with_values && more.type != kPlainType) reply.Null();
+    reply.Integer(more.deadline_ms != 0 ? static_cast<int64_t>(now.ToWall(more.deadline_ms)) : -1);
   }
 }
 

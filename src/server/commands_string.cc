@@ -199,8 +199,17 @@ void FinishInteger(const Call& call, const Batch& batch, uint32_t slot) {
   if (!call.Refused(out)) call.reply().Integer(out.integer);
 }
 
+void FinishStrlen(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  if (out.type != kPlainType) return call.Error(kWrongType);
+  call.reply().Integer(out.integer);
+}
+
 Plan PlanMget(const Call& call, Batch& batch) {
-  for (const std::string_view key : call.args().subspan(1)) batch.Get(key);
+  for (const std::string_view key : call.args().subspan(1)) {
+    batch.Add({.op = Op::kGet, .flags = Request::kIfOfType, .key = key});
+  }
   return Plan::Requests();
 }
 
@@ -208,7 +217,14 @@ void FinishMget(const Call& call, const Batch& batch, uint32_t slot) {
   const size_t keys = call.args().size() - 1;
   if (call.Refused(batch, slot, keys)) return;
   call.reply().Array(keys);
-  for (size_t i = 0; i < keys; ++i) ReplyValue(call, batch.outcome(slot++));
+  for (size_t i = 0; i < keys; ++i, ++slot) {
+    const Outcome& out = batch.outcome(slot);
+    if (out.type == kPlainType) {
+      ReplyValue(call, out);
+    } else {
+      call.reply().Null();
+    }
+  }
 }
 
 Plan PlanMset(const Call& call, Batch& batch) { return PlanPairs(call, batch, false); }

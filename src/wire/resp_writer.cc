@@ -106,6 +106,8 @@ void RespWriter::Double(double value) {
   protocol_ == 3 ? Line(',', text) : Bulk(text);
 }
 
+void RespWriter::Decimal(std::string_view text) { protocol_ == 3 ? Line(',', text) : Bulk(text); }
+
 void RespWriter::Verbatim(std::string_view format, std::string_view text) {
   SKEP_DCHECK(format.size() == 3);
   if (protocol_ == 2) return Bulk(text);

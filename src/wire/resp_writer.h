@@ -53,6 +53,8 @@ class RespWriter {
 
   // The shortest decimal that reads back as `value`; "inf", "-inf", "nan".
   void Double(double value);
+  // A double that is text already.
+  void Decimal(std::string_view text);
 
   // `format` is three bytes, "txt" or "mkd"; RESP2 clients do not see it.
   void Verbatim(std::string_view format, std::string_view text);

@@ -23,6 +23,9 @@ CLOSED = b"(the connection is closed)\r\n"
 NO_ANSWER = b"(no answer)\r\n"
 QUEUED = b"+QUEUED\r\n"
 NEVER = sys.maxsize
+# What tells all of a key, whatever its type: where it is another one the servers say so.
+CONTENTS = [(b"GET",), (b"PEXPIRETIME",), (b"TYPE",), (b"HGETALL",), (b"SMEMBERS",),
+            (b"LRANGE", b"0", b"-1"), (b"ZRANGE", b"0", b"-1", b"WITHSCORES")]
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ class Driver:
             self._control.say("SELECT", database)
             keys = self._control.ends[0].call("KEYS", "*")
             commands = [(b"KEYS", b"*"),
-                        *((verb, key) for key in keys for verb in (b"GET", b"PEXPIRETIME"))]
+                        *((verb, key, *more) for key in keys for verb, *more in CONTENTS)]
             data = b"".join(encode(*command) for command in commands)
             for command, replies in zip(commands, self._control.ask(data, len(commands))):
                 if not same(command, *replies):

@@ -76,8 +76,44 @@ def same_clients(redis, skep):
                for reply in (redis, skep))
 
 
+def same_pairs(redis, skep):
+    a, b = pairs(redis), pairs(skep)
+    return a is not None and b is not None and sorted(a) == sorted(b)
+
+
+def pairs(raw):
+    """The pairs of a map, which in RESP2 is an array."""
+    if raw[:1] == b"%":
+        end = raw.index(b"\r\n")
+        raw = b"*%d" % (2 * int(raw[1:end])) + raw[end:]
+    found = parts(raw)
+    return None if found is None else list(zip(found[::2], found[1::2]))
+
+
+# What is drawn at random: as many of it.
+def same_count(redis, skep):
+    a, b = parts(redis), parts(skep)
+    if a is None or b is None:
+        return same_key(redis, skep)
+    return len(a) == len(b)
+
+
 COMPARE = {
     "CLIENT": same_clients,
+    "HGETALL": same_pairs,
+    "HKEYS": same_set,
+    "HVALS": same_set,
+    "HRANDFIELD": same_count,
+    "HSCAN": same_scan,
+    "SMEMBERS": same_set,
+    "SDIFF": same_set,
+    "SINTER": same_set,
+    "SUNION": same_set,
+    "SPOP": same_set,
+    "SRANDMEMBER": same_count,
+    "SSCAN": same_scan,
+    "ZRANDMEMBER": same_count,
+    "ZSCAN": same_scan,
     "KEYS": same_set,
     "SCAN": same_scan,
     "RANDOMKEY": same_key,

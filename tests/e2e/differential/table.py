@@ -3,32 +3,15 @@
 Every command of Skep that Redis 7.0 has too is in COMMANDS or in ELSEWHERE.
 """
 
-from dataclasses import dataclass
-from typing import Callable
+from .collections import HASH_COMMANDS, LIST_COMMANDS, SET_COMMANDS, ZSET_COMMANDS
+from .shape import NIL_OR_SOME, NO_KEY, NO_OR_YES, NOT_AN_INTEGER, OVERFLOW, SYNTAX, Command
+from .words import COLLECTION_KEYS, DATABASES, NOT_NUMBERS, PATTERNS, PAYLOADS
 
-from .words import DATABASES, NOT_NUMBERS, PATTERNS, PAYLOADS
-
-
-@dataclass(frozen=True)
-class Command:
-    weight: float
-    draw: Callable  # Words -> the arguments
-    errors: tuple = ()  # pieces of error texts that a run must have seen
-    answers: tuple = ()  # and answers, as outcome() writes them
-    has_arity: bool = True  # there is a wrong count of words
-
-
-NOT_AN_INTEGER = "not an integer or out of range"
-SYNTAX = "syntax error"
-OVERFLOW = "increment or decrement would overflow"
-NO_KEY = "no such key"
 BAD_TIME = "invalid expire time"
 CLASH = "NX and XX, GT or LT options at the same time are not compatible"
 CLASH_GT_LT = "GT and LT options at the same time are not compatible"
 UNSUPPORTED = "Unsupported option"
 
-NIL_OR_SOME = ("nil", "some")
-NO_OR_YES = (":0", ":1")
 NO_KEY_OR_NO_DEADLINE = (":-2", ":-1")
 
 
@@ -45,6 +28,10 @@ def nothing(_):
 
 def key(words):
     return [words.key()]
+
+
+def any_key(words):
+    return [words.key()] if words.chance(0.5) else [words.pick(COLLECTION_KEYS)]
 
 
 def keys(words):
@@ -117,7 +104,8 @@ def scan(words):
         options.append([words.case(b"COUNT"), words.pick([b"1", b"2", b"100", b"1000", b"0", b"-1",
                                                           b"abc"])])
     if words.chance(0.2):
-        options.append([words.case(b"TYPE"), words.pick([b"string", b"STRING", b"list", b"none"])])
+        options.append([words.case(b"TYPE"), words.pick([b"string", b"STRING", b"list", b"Hash", b"set",
+                                                         b"zset", b"none"])])
     if words.chance(0.05):
         options.append([words.junk()])
     words.rng.shuffle(options)
@@ -376,11 +364,11 @@ COMMANDS = {
     "SUBSTR": Command(1, getrange, (NOT_AN_INTEGER,)),
     "TOUCH": Command(1, keys, answers=NO_OR_YES),
     "TTL": Command(2, key, answers=NO_KEY_OR_NO_DEADLINE),
-    "TYPE": Command(1, key, answers=("+string", "+none")),
+    "TYPE": Command(1, any_key, answers=("+string", "+none")),
     "UNLINK": Command(1, keys, answers=NO_OR_YES),
     "UNWATCH": Command(0.5, nothing),
     "WATCH": Command(1.5, keys, ("WATCH inside MULTI is not allowed",)),
-}
+} | HASH_COMMANDS | SET_COMMANDS | LIST_COMMANDS | ZSET_COMMANDS
 
 # What else both know: of their own server, compared by compare_test.py where it can be.
 ELSEWHERE = {"AUTH", "BGSAVE", "COMMAND", "CONFIG", "INFO", "LASTSAVE", "LATENCY", "MEMORY", "QUIT",

@@ -23,6 +23,8 @@ PAST_MS = [1, 999, 1_262_304_000_000]
 
 KEYS = [b"a", b"b", b"c", b"d", b"n", b"", b"key:1", b"key:10", b"A", b"\x00\r\n\xff"]
 COMMON_KEYS = KEYS[:5]
+# Those of collections.py, met by other commands now and then.
+COLLECTION_KEYS = [b"h1", b"h2", b"s1", b"s2", b"s3", b"l1", b"l2", b"z1", b"z2", b"lex1", b"lex2"]
 MANY_KEYS = [b"key:%d" % i for i in range(300)]
 DATABASES = [0, 1, 2]
 
@@ -76,6 +78,8 @@ class Words:
             return self.focus
         if self.many_keys and self.chance(0.7):
             return self.pick(MANY_KEYS)
+        if self.chance(0.04):
+            return self.pick(COLLECTION_KEYS)
         return self.pick(COMMON_KEYS if self.chance(0.8) else KEYS)
 
     def keys(self):

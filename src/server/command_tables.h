@@ -1,0 +1,17 @@
+// command_tables.h: the tables of the commands about collections, of which command_table.cc makes
+// the one table of all commands. Each is at the end of the file that has its commands' functions.
+#pragma once
+
+#include <span>
+
+#include "server/command.h"
+
+namespace skep {
+
+std::span<const Command> HashCommands();            // commands_hash.cc
+std::span<const Command> ListCommands();            // commands_list.cc
+std::span<const Command> SetCommands();             // commands_set.cc
+std::span<const Command> SortedSetCommands();       // commands_zset.cc
+std::span<const Command> SortedSetRangeCommands();  // commands_zset_range.cc
+
+}  // namespace skep
