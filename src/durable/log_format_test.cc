@@ -139,6 +139,43 @@ TEST_P(LogFormatGolden, Opens) {
 INSTANTIATE_TEST_SUITE_P(Versions, LogFormatGolden, testing::Values("log_v1", "log_v2"),
                          [](const auto& version) { return std::string(version.param); });
 
+// Goal: a log of version 3, the first one that has types, opens.
+// Method: src/durable/golden/log_v3 has values that were put with types, with and without a
+// deadline; a hash that was moved; a large one whose last change the log has as a function; and a
+// set made by a function whose operand another one has returned. The process was killed.
+TEST(LogFormat, GoldenVersion3Opens) {
+  FileSystem& files = PosixFileSystem();
+  const std::string directory = SKEP_GOLDEN "/log_v3";
+  Image image;
+  const auto names = files.List(directory);
+  ASSERT_TRUE(names.has_value());
+  for (const std::string& name : *names) image[name] = *files.ReadAll(directory + "/" + name);
+  TestStore store(image, LogSync::kNo, kTestSegmentBytes);
+  ASSERT_TRUE(store.status().ok()) << store.problem();
+  const struct {
+    std::string_view key;
+    uint8_t type;
+    uint64_t deadline_ms;
+    std::string value;
+  } items[] = {
+      {"large", 1, kFar + 1, "\2\2a\xd9\4" + std::string(600, 'x') + "\2b\0022"},
+      {"moved", 1, 0, "\1\6field\6value"},
+      {"other", 2, 0, "\1\2a"},
+      {"put", 200, 0, "typed"},
+      {"set", 2, 0, "\1\2b"},
+      {"until", 201, kFar, ""},
+  };
+  State expected;
+  for (const auto& item : items) expected[std::string(item.key)] = {item.value, item.deadline_ms};
+  EXPECT_EQ(store.States(), (std::vector<State>{expected, {}}));
+  Batch batch;
+  for (const auto& item : items) batch.Add({.op = Op::kGet, .type = item.type, .key = item.key});
+  store.engine(0).Execute(batch);
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    EXPECT_EQ(batch.outcome(slot).type, items[slot].type) << items[slot].key;
+  }
+}
+
 // Goal: the page's example is a log, and the one that is written for these changes.
 TEST(LogFormat, WorkedExample) {
   const std::string bytes = BytesOfPage(SKEP_DOCS "/formats/log.md");

@@ -11,8 +11,8 @@ namespace skep::durable {
 namespace {
 
 // The contents of src/durable/golden/snapshot_v1: a block as it is, a compressed one, and one that
-// is padded because it compresses too well.
-TestSnapshot GoldenSnapshot() {
+// is padded because it compresses too well. In snapshot_v2 some items have types.
+TestSnapshot GoldenSnapshot(bool has_types) {
   TestSnapshot snapshot = {
       .created_ms = 1'764'000'000'000,
       .keyspaces = {{.index = 0,
@@ -27,14 +27,23 @@ TestSnapshot GoldenSnapshot() {
     snapshot.items.push_back({0, "bee:" + std::to_string(i), "honey of bee " + std::to_string(i)});
   }
   snapshot.items.push_back({7, "", std::string(100'000, '\0')});
+  if (has_types) {
+    snapshot.items[0].type = 1;
+    for (size_t i = 1; i < snapshot.items.size(); i += 3) {
+      snapshot.items[i].type = static_cast<uint8_t>(1 + i % 255);
+    }
+  }
   return Counted(std::move(snapshot));
 }
 
-// Goal: whatever version comes next, a file of version 1 opens.
-TEST(SnapshotFormat, GoldenVersion1Opens) {
-  const Result<TestSnapshot> read = ReadSnapshot(PosixFileSystem(), SKEP_GOLDEN "/snapshot_v1");
-  ASSERT_TRUE(read) << read.error().ToString();
-  EXPECT_TRUE(*read == GoldenSnapshot());
+// Goal: whatever version comes next, files of those before open.
+TEST(SnapshotFormat, GoldenVersionsOpen) {
+  for (const bool is_2 : {false, true}) {
+    const Result<TestSnapshot> read = ReadSnapshot(
+        PosixFileSystem(), is_2 ? SKEP_GOLDEN "/snapshot_v2" : SKEP_GOLDEN "/snapshot_v1");
+    ASSERT_TRUE(read) << read.error().ToString();
+    EXPECT_TRUE(*read == GoldenSnapshot(is_2)) << is_2;
+  }
 }
 
 // Goal: the page's example is a file, and the one that is written for these items.

@@ -195,10 +195,10 @@ TEST_F(Salvage, Errors) {
     EXPECT_EQ(SalvageBlocks(files_, "file", accept).error(), Status(Code::kIo, "", EIO));
   }
   EXPECT_TRUE(SalvageBlocks(files_, "file", accept));
-  bytes_[offsetof(SnapshotHeader, version)] = 2;
+  bytes_[offsetof(SnapshotHeader, version)] = 3;
   Reseal(bytes_);
   StoreBytes(files_, "file", bytes_);
-  EXPECT_EQ(SalvageBlocks(files_, "file", accept).error(), Status(Code::kNotSupported, "", 2));
+  EXPECT_EQ(SalvageBlocks(files_, "file", accept).error(), Status(Code::kNotSupported, "", 3));
 }
 
 }  // namespace

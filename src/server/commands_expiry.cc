@@ -205,6 +205,7 @@ Plan PlanGetEx(const Call& call, Batch& batch) {
 void FinishGetEx(const Call& call, const Batch& batch, uint32_t slot) {
   const bool wrong_time = batch.requests()[slot].has(Request::kNoValue);
   if (!wrong_time || !batch.outcome(slot).present) return FinishValue(call, batch, slot);
+  if (batch.outcome(slot).type != kPlainType) return call.Error(kWrongType);
   Scratch scratch;
   uint64_t deadline_ms = 0;
   call.Error(ParseGetEx(call)->Resolve(call.now(), call.command().name, scratch, deadline_ms));

@@ -79,12 +79,12 @@ std::string_view ParseFind(std::span<const std::string_view> options, FindArgs& 
     if (EqualsIgnoringCase(options[i], "rank")) {
       const auto rank = ParseInt64(word);
       if (!rank) return kNotAnInteger;
-      if (*rank == INT64_MIN) return kOutOfLongRange;
       if (*rank == 0) {
         return "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... "
                "or use negative to start from the end of the list";
       }
-      find.rank = word;
+      // As in Redis, whose negation of this number is the number itself.
+      find.rank = *rank == INT64_MIN ? "-1" : word;
     } else if (EqualsIgnoringCase(options[i], "count")) {
       if (!IsNotNegative(word)) return "ERR COUNT can't be negative";
       find.count = word;

@@ -259,7 +259,7 @@ SET_COMMANDS = {
     "SMISMEMBER": Command(1, key_members(set_key), (WRONG_TYPE,)),
     "SMOVE": Command(2, lambda words: [set_key(words), set_key(words), member(words)],
                      (WRONG_TYPE,), NO_OR_YES),
-    "SPOP": Command(1, spop, (WRONG_TYPE, NOT_POSITIVE, SYNTAX)),
+    "SPOP": Command(1, spop, (WRONG_TYPE, NOT_POSITIVE), has_arity=False),
     "SRANDMEMBER": Command(1, random_members(set_key), (WRONG_TYPE, NOT_AN_INTEGER), NIL_OR_SOME),
     "SREM": Command(2, key_members(set_key), (WRONG_TYPE,), NO_OR_YES),
     "SSCAN": Command(1, scan(set_key), (WRONG_TYPE, SYNTAX, BAD_CURSOR)),

@@ -143,6 +143,9 @@ WEIGHTS = [command.weight for command in COMMANDS.values()]
 
 def spoil(words, command):
     """Makes the command one that is probably wrong."""
+    # Without its count it takes a member that is luck, and the servers part ways.
+    if name(command) == "SPOP":
+        return
     kind = words.rng.random()
     if kind < 0.4:
         del command[max(1, words.pick([1, len(command) - 1])):]
@@ -152,6 +155,9 @@ def spoil(words, command):
         command[words.rng.randrange(len(command))] = words.junk()
     else:
         command[0] = words.pick([b"NOSUCH", b"", b"GETT", b"\x00\r\n"])
+    # No score is minus zero (collections.py).
+    if name(command).startswith("Z"):
+        command[:] = [b"0" if word == b"-0" else word for word in command]
 
 
 def stream(seed, commands):
