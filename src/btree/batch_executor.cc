@@ -191,16 +191,20 @@ void BatchExecutor<Layout>::DoReads(Version at) {
     return;
   }
   ForEachPart(batch_, [&](const Part& part) {
+    // The first condition that does not hold; else the first operation that is refused.
+    std::optional<uint32_t> culprit;
     for (uint32_t i = part.begin; i < part.end; ++i) {
       Read(i, at);
       const Verdict verdict = out_.outcome(i).verdict;
-      const bool stops =
-          verdict == Verdict::kRefused || (IsCondition(request(i).op) && verdict != Verdict::kDone);
-      if (!stops) continue;
-      out_.Abort(part, i);
-      return !part.is_first;
+      const bool is_condition = IsCondition(request(i).op);
+      if (is_condition && verdict != Verdict::kDone) {
+        culprit = i;
+        break;
+      }
+      if (verdict == Verdict::kRefused && !culprit) culprit = i;
     }
-    return true;
+    if (culprit) out_.Abort(part, *culprit);
+    return !culprit || !part.is_first;
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "base/varint.h"
+#include "engine/partial_batch.h"
 #include "wire/packed_reply.h"
 
 namespace skep::client {
@@ -249,7 +250,17 @@ Version RemoteEngine::PartlySentBatch::Finish() {
   return ticket;
 }
 
+// Whether the request names a type of values, which the packed protocol does not.
+static bool AsksForType(const Request& r) {
+  return r.type != kPlainType ||
+         (r.op == Op::kApply && r.function != nullptr && r.function->type != kPlainType);
+}
+static bool AsksForTypes(const Batch& batch) {
+  return std::ranges::any_of(batch.requests(), AsksForType);
+}
+
 BegunBatch RemoteEngine::Begin(Batch& batch) {
+  if (AsksForTypes(batch)) return {.ticket = Execute(batch), .under_way = nullptr};
   if (one_sided_ != nullptr) {
     auto partly_sent = std::make_unique<PartlySentBatch>(*this, batch);
     if (!partly_sent->is_sent()) return {};
@@ -259,8 +270,18 @@ BegunBatch RemoteEngine::Begin(Batch& batch) {
 }
 
 Version RemoteEngine::Execute(Batch& batch) {
-  if (one_sided_ != nullptr) return PartlySentBatch(*this, batch).Finish();
-  return SentBatch(*this, batch).Finish();
+  if (!AsksForTypes(batch)) {
+    if (one_sided_ != nullptr) return PartlySentBatch(*this, batch).Finish();
+    return SentBatch(*this, batch).Finish();
+  }
+  if (const Status s = CheckBatch(batch, {}); !s.ok()) {
+    BatchWriter(batch).RefuseAll(s);
+    return 0;
+  }
+  return ExecutePartly(*this, batch, [&](uint32_t slot) {
+    constexpr Status kNoTypes(Code::kNotSupported, "a server's values are plain here: strings");
+    return AsksForType(batch.requests()[slot]) ? kNoTypes : Status();
+  });
 }
 
 // ---- Ranges that the server has cut ----

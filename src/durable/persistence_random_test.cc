@@ -38,6 +38,7 @@ class Store {
                .log_sync = policy,
                .log_segment_bytes = kSegmentBytes},
         batches_(seed) {
+    batches_.UseTypes();
     Open();
   }
 

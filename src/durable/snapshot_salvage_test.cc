@@ -51,7 +51,7 @@ class Salvage : public testing::Test {
     Salvaged salvaged;
     auto about = SalvageBlocks(files_, "file", [&](uint32_t keyspace, const SnapshotItem& item) {
       salvaged.items.push_back(
-          {keyspace, std::string(item.key), std::string(item.value), item.deadline_ms});
+          {keyspace, std::string(item.key), std::string(item.value), item.deadline_ms, item.type});
       return Status();
     });
     EXPECT_TRUE(about) << about.error().ToString();

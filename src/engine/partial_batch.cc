@@ -55,11 +55,17 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
     for (uint32_t slot = left.part.begin; slot < left.part.end; ++slot) is_left_out[slot] = true;
   }
   size_t parts = 0;
+  // Where the slots are in the rest; those left out nowhere.
+  std::vector<uint32_t> places(batch.size(), kNoLimit);
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     for (; parts < batch.part_begins().size() && batch.part_begins()[parts] == slot; ++parts) {
       rest.BeginPart();
     }
-    if (!is_left_out[slot]) rest.Add(batch.requests()[slot]);
+    if (is_left_out[slot]) continue;
+    Request request = batch.requests()[slot];
+    const bool is_chained = request.op == Op::kApply && request.has(Request::kOperandOfSlot);
+    if (is_chained && request.limit < slot) request.limit = places[request.limit];
+    places[slot] = rest.Add(request);
   }
   const Version ticket = engine.Execute(rest);
   BatchWriter writer(batch);

@@ -214,6 +214,9 @@ void FinishScan(const ServerCall& call, const Batch& batch, uint32_t slot) {
   if (call.Refused(out)) return;
   ScanArgs scan;
   ParseScan(call.args().subspan(2), true, scan);
+  // Where all values are strings there is nothing of another type to look for.
+  const bool has_types = call.engine().traits().types;
+  if (!has_types && !scan.WantsType(types::NameOf(kPlainType))) return ReplyScan(call, 0, {});
   const auto keys = KeysOfType(batch, slot, scan);
   if (!HasOrder(call)) return ReplyScan(call, static_cast<uint64_t>(out.integer), keys);
   const uint64_t number = ParseCursor(call.arg(1)).value_or(0);

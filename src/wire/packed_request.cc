@@ -287,9 +287,12 @@ class RequestReader {
       return false;
     }
     const auto of = static_cast<FunctionKind>(kind);
-    functions_.push_back(of == FunctionKind::kPlain
-                             ? FindFunction(name)
-                             : FindFunction(of, name, static_cast<Element>(element)));
+    const Function* const function = of == FunctionKind::kPlain
+                                         ? FindFunction(name)
+                                         : FindFunction(of, name, static_cast<Element>(element));
+    // Functions of other values than plain ones are not for messages, which have no types.
+    const bool is_plain = function != nullptr && function->type == kPlainType;
+    functions_.push_back(is_plain ? function : nullptr);
     return true;
   }
 

@@ -25,7 +25,7 @@ from skep_process import SANITIZED
 COMMANDS_TOTAL = int(os.environ.get("SKEP_DIFFERENTIAL_COMMANDS", 10_000 if SANITIZED else 15_000))
 STREAM_COMMANDS = 300
 # Below this, luck decides what a run has seen.
-COVERAGE_COMMANDS_MIN = 50_000
+COVERAGE_COMMANDS_MIN = 100_000
 
 
 class DifferentialTest(BesideRedisTest):

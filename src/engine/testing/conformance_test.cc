@@ -27,7 +27,7 @@ std::string BytesOf(const Batch& batch) {
 // watches. Now and then the clock steps back.
 class Log {
  public:
-  Log(Subject& subject, uint64_t seed) : subject_(subject), random_(seed) {}
+  Log(Subject& subject, uint64_t seed) : subject_(subject), random_(seed) { random_.UseTypes(); }
 
   void Run(int steps) {
     for (int step = 0; step < steps; ++step) {

@@ -3,6 +3,7 @@
 //
 // Every batch is also checked against the oracle, unless it chains operands, which the oracle does
 // not know.
+#include "engine/partial_batch.h"
 #include "engine/testing/conformance.h"
 #include "engine/testing/random_batch.h"
 
@@ -152,6 +153,33 @@ TEST_P(TypeConformance, OperandsOfSlots) {
   unordered.Add(chained("to", "", 0));
   engine_.Execute(unordered);
   EXPECT_EQ(unordered.outcome(1).status.code(), Code::kInvalidArgument);
+}
+
+// Goal: an operand of a slot is found when a part before it is left out.
+// Method: of three parts the second is refused before the batch comes to the engine.
+TEST_P(TypeConformance, OperandsOfSlotsInAPartialBatch) {
+  SKEP_NEEDS(types);
+  Put("from", "abc");
+  Batch batch(Batch::Kind::kAtomic);
+  batch.set_now_ms(subject_.now_ms());
+  batch.BeginPart();
+  batch.Put("refused", "x");
+  batch.BeginPart();
+  batch.Apply("from", ReverseFunction(), "keep");  // slot 1
+  batch.Add({.op = Op::kApply,
+             .flags = Request::kOperandOfSlot,
+             .limit = 1,
+             .key = "to",
+             .function = functions::kAppend});
+  engine_.AwaitRelease(ExecutePartly(engine_, batch, [](uint32_t slot) {
+    return slot == 0 ? Status(Code::kIo, "refused") : Status();
+  }));
+  EXPECT_EQ(batch.outcome(0).status.code(), Code::kIo);
+  EXPECT_EQ(batch.outcome(2).verdict, Verdict::kDone);
+  Batch look;
+  look.Get("to");
+  engine_.Execute(look);
+  EXPECT_EQ(look.outcome(0).value, "abc");
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, TypeConformance, testing::ValuesIn(EnginesUnderTest()),

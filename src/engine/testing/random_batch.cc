@@ -73,7 +73,7 @@ void RandomBatch::FillWithReads(Batch& batch) {
 }
 
 void RandomBatch::Add(Batch& batch, Request request) {
-  if (request.op != Op::kApply && Below(8) == 0) request.type = kTestType;
+  if (uses_types_ && request.op != Op::kApply && Below(8) == 0) request.type = kTestType;
   if (Below(4) == 0) request.flags |= Request::kWantHint;
   if (Below(16) == 0) request.hint.bits = choices_.Next();  // a wrong hint may only cost time
   batch.Add(request);
@@ -106,7 +106,7 @@ void RandomBatch::AddPoint(Batch& batch, Side side) {
 
 void RandomBatch::ChooseFunction(Batch& batch, Request& request) {
   constexpr std::string_view kOperands[] = {"erase", "keep", "fail", ""};
-  switch (Below(7)) {
+  switch (Below(uses_types_ ? 7 : 6)) {
     case 0:
       request.function = functions::kAddDecimal;
       request.value = Value(batch);
@@ -122,7 +122,7 @@ void RandomBatch::ChooseFunction(Batch& batch, Request& request) {
     case 3:
       request.function = FindFunction(FunctionKind::kReduce, "sum", Element::kU8);
       return;
-    case 4:
+    case 6:
       request.function = TypedReverseFunction();
       request.value = kOperands[Below(std::size(kOperands))];
       return;
@@ -190,7 +190,7 @@ void RandomBatch::AddRead(Batch& batch) {
 void RandomBatch::AddScan(Batch& batch, Side side) {
   ScanOptions options{.limit = Limit(), .reverse = Below(3) == 0, .keys_only = Below(4) == 0};
   // Both options together, rarely: the scan must be refused.
-  options.any_type = Below(3) == 0;
+  options.any_type = uses_types_ && Below(3) == 0;
   if (side == Side::kAnywhere) options.seek_floor = Below(options.reverse ? 20 : 3) == 0;
   batch.Scan(ARange(batch, side), options);
 }

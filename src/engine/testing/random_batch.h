@@ -43,6 +43,8 @@ class RandomBatch {
   uint64_t Below(uint64_t bound) { return choices_.Below(bound); }
   // Returns one of the keys that batches are about, in the batch's scratch.
   std::string_view Key(Batch& batch) { return Key(batch, Side::kAnywhere); }
+  // Requests name types of values, and functions of them, from now on.
+  void UseTypes() { uses_types_ = true; }
   void set_watched(std::vector<WatchedKey> watched) { watched_ = std::move(watched); }
 
  private:
@@ -70,6 +72,7 @@ class RandomBatch {
 
   const std::unique_ptr<Random> own_;  // null: the caller owns it
   Random& choices_;
+  bool uses_types_ = false;
   std::vector<WatchedKey> watched_;
 };
 

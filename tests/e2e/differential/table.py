@@ -295,7 +295,7 @@ COMMANDS = {
     "BITOP": Command(2, bitop, (SYNTAX, "BITOP NOT must be called")),
     "BITPOS": Command(2, lambda words: [words.key(), bit(words), *bit_range(words)],
                       (SYNTAX, NOT_AN_INTEGER, "The bit argument must be 1 or 0")),
-    "CLIENT": Command(2, client, (SYNTAX, "No such client", "Unknown client type", "No such user",
+    "CLIENT": Command(5, client, (SYNTAX, "No such client", "Unknown client type", "No such user",
                                   "client-id should be greater than 0", "Client names cannot",
                                   "unknown subcommand"),
                       ("nil", "some", "+OK", ":0")),
