@@ -54,7 +54,7 @@ Pairs MakePairs(const Kind& kind, size_t count, uint64_t seed) {
     loaded.value = text(kind.value_bytes_max, 0);
     if (kind.deadlines && random() % 8 == 0)
       loaded.deadline_ms = TestTree::kNowMs + 1 + random() % 50;
-    if (kind.deadlines && random() % 4 == 0) loaded.type = 1 + random() % 255;
+    if (kind.deadlines && random() % 4 == 0) loaded.type = static_cast<uint8_t>(1 + random() % 255);
   }
   return pairs;
 }

@@ -150,7 +150,9 @@ TEST_F(Collections, HashAgreesWithMap) {
       ASSERT_TRUE(TakeMaybeText(rest, &value));
       const auto at = model.find(field);
       ASSERT_EQ(value.has_value(), at != model.end());
-      if (value) ASSERT_EQ(*value, at->second);
+      if (value) {
+        ASSERT_EQ(*value, at->second);
+      }
     }
   }
 }
