@@ -12,7 +12,7 @@ namespace skep {
 namespace {
 
 constexpr int64_t kByteBits = 8;
-constexpr std::string_view kWrongType =
+constexpr std::string_view kWrongFieldType =
     "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 "
     "is.";
 
@@ -138,7 +138,7 @@ std::string_view ParseBitField(std::span<const std::string_view> words, BitField
     const auto kind = KindNamed(words[i]);
     if (!kind || left < (*kind == kGet ? 2 : 3)) return kSyntaxError;
     BitFieldOperation operation{.kind = *kind, .overflow = overflow};
-    if (!ParseFieldType(words[i + 1], operation)) return kWrongType;
+    if (!ParseFieldType(words[i + 1], operation)) return kWrongFieldType;
     const auto offset = ParseBitOffset(words[i + 2], operation.bits);
     if (!offset) return kNotABitOffset;
     operation.offset = *offset;
