@@ -136,13 +136,17 @@ void ReplyMatches(const Call& call, const LcsArgs& args, const Lcs& lcs) {
 }  // namespace
 
 Plan PlanLcs(const Call& call, Batch& batch) {
-  batch.Get(call.arg(1));
-  batch.Get(call.arg(2));
+  for (const size_t at : {1, 2}) {
+    batch.Add({.op = Op::kGet, .flags = Request::kIfOfType, .key = call.arg(at)});
+  }
   return Plan::Requests();
 }
 
 void FinishLcs(const Call& call, const Batch& batch, uint32_t slot) {
   if (call.Refused(batch, slot, 2)) return;
+  if (batch.outcome(slot).type != kPlainType || batch.outcome(slot + 1).type != kPlainType) {
+    return call.Error("ERR The specified keys must contain string values");
+  }
   LcsArgs args;
   const std::string_view error = ParseLcs(call.args().subspan(3), args);
   if (!error.empty()) return call.Error(error);

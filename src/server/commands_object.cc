@@ -18,16 +18,19 @@ constexpr std::string_view kNoFrequency =
     "when switching between policies at runtime LRU and LFU data will take some time to adjust.";
 constexpr std::string_view kNoIdleTime = "ERR the times of accesses to keys are not kept";
 
-// How Redis would keep a value that SET has stored.
-std::string_view EncodingOf(std::string_view value) {
+// How Redis would keep a value that SET has stored; a collection in one value is kept as its
+// smallest forms are.
+std::string_view EncodingOf(std::string_view value, uint8_t type) {
   constexpr size_t kEmbeddedBytesMax = 44;
+  if (type != kPlainType) return "listpack";
   if (value.size() <= kDecimalBytesMax && ParseInt64(value)) return "int";
   return value.size() <= kEmbeddedBytesMax ? "embstr" : "raw";
 }
 
 constexpr Subcommand kObjectSubcommands[] = {
     {"encoding", 3, "<key>",
-     "Return how Redis keeps a value that SET has stored: int, embstr or raw.", nullptr},
+     "Return how Redis keeps a value that SET has stored: int, embstr or raw; or listpack.",
+     nullptr},
     {"freq", 3, "<key>", "Return an error: accesses are not counted.", nullptr},
     {"idletime", 3, "<key>", "Return an error: the times of accesses are not kept.", nullptr},
     {"refcount", 3, "<key>", "Return 1: a value belongs to its key alone.", nullptr},
@@ -110,7 +113,9 @@ std::string_view MakeRestore(const ServerCall& call, const RestoreArgs& args, Sc
 std::span<const Subcommand> ObjectSubcommands() { return kObjectSubcommands; }
 
 Plan PlanObject(const Call& call, Batch& batch) {
-  if (call.args().size() == 3) batch.Get(call.arg(2));
+  if (call.args().size() == 3) {
+    batch.Add({.op = Op::kGet, .flags = Request::kIfOfType, .key = call.arg(2)});
+  }
   return Plan::Requests();
 }
 
@@ -119,7 +124,9 @@ void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
   if (!out.present) return call.reply().Null();
-  if (EqualsIgnoringCase(call.arg(1), "encoding")) return call.reply().Bulk(EncodingOf(out.value));
+  if (EqualsIgnoringCase(call.arg(1), "encoding")) {
+    return call.reply().Bulk(EncodingOf(out.value, out.type));
+  }
   if (EqualsIgnoringCase(call.arg(1), "refcount")) return call.reply().Integer(1);
   call.Error(EqualsIgnoringCase(call.arg(1), "freq") ? kNoFrequency : kNoIdleTime);
 }
@@ -139,19 +146,23 @@ void RunCopy(const ServerCall& call) {
     const Outcome& found = read.outcome(0);
     if (!found.present) return;
     write.Add({.op = args.replaces ? Op::kPut : Op::kInsert,
+               .type = found.type,
                .key = to,
                .value = write.scratch().Copy(found.value),
                .other = {},
                .deadline_ms = found.deadline_ms});
   };
   Batch write(Batch::Kind::kAtomic);
-  if (!WriteIfUnchanged(call, std::span(&from, 1), make, write)) return;
+  if (!WriteIfUnchanged(call, std::span(&from, 1), ValuesOf::kAnyType, make, write)) return;
   const bool has_stored = write.size() == 2 && write.outcome(1).verdict == Verdict::kDone;
   call.reply().Integer(has_stored ? 1 : 0);
 }
 
 void FinishDump(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
+  if (out.verdict == Verdict::kRefused && out.status.code() == Code::kWrongType) {
+    return call.Error("ERR only strings can be dumped");
+  }
   if (call.Refused(out)) return;
   out.present ? call.reply().Bulk(durable::DumpString(out.value)) : call.reply().Null();
 }

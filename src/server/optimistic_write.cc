@@ -26,10 +26,31 @@ class Watched {
   std::vector<uint64_t> watches_;
 };
 
+// Fills `read` with GETs of the keys, for values of the type that each has now.
+void AddGetsOfAnyType(const ServerCall& call, std::span<const std::string_view> keys, Batch& read) {
+  Batch look;
+  for (const std::string_view key : keys) {
+    look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  }
+  call.Execute(look);
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    read.Add({.op = Op::kGet, .type = look.outcome(i).type, .key = keys[i]});
+  }
+}
+
+// Whether a key has got a value of another type since the look at its type.
+bool HasOtherType(const Batch& read) {
+  for (uint32_t i = 0; i < read.size(); ++i) {
+    const Outcome& out = read.outcome(i);
+    if (out.verdict == Verdict::kRefused && out.status.code() == Code::kWrongType) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> keys,
-                      const MakeWrites& make, Batch& write) {
+                      ValuesOf values, const MakeWrites& make, Batch& write) {
   for (int attempt = 0; attempt < kOptimisticAttemptsMax; ++attempt) {
     Watched watched(call.engine());
     Batch read;
@@ -39,9 +60,11 @@ bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> 
         call.Error(s);
         return false;
       }
-      read.Get(key);
+      if (values == ValuesOf::kPlainType) read.Get(key);
     }
+    if (values == ValuesOf::kAnyType) AddGetsOfAnyType(call, keys, read);
     call.Execute(read);
+    if (values == ValuesOf::kAnyType && HasOtherType(read)) continue;
     if (call.Refused(read)) return false;
     write.Clear();
     for (size_t i = 0; i < keys.size(); ++i) write.RequireUnchanged(keys[i], watched.at(i));

@@ -4,7 +4,7 @@
 // write, on the condition that nothing has come in between:
 //
 //   1. Watch all keys (Engine::Watch).
-//   2. Read them, each at an instant after its watch.
+//   2. Read them, each at an instant after its watch; values of any type after a look at the type.
 //   3. In one atomic batch: require that no watched key has changed, and write.
 //   4. If one has, begin again.
 //
@@ -18,6 +18,7 @@
 // Thread safety: the owning worker only.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -32,9 +33,12 @@ inline constexpr int kOptimisticAttemptsMax = 100;
 // writes nothing is executed. The bytes it names live in a scratch of either batch.
 using MakeWrites = std::function<void(const Batch& read, Batch& write)>;
 
+// Which values the keys may have: a value of another type is an error.
+enum class ValuesOf : uint8_t { kPlainType, kAnyType };
+
 // Returns false, with the error sent, if there is one. Else `write`, an atomic batch, is executed,
 // and its first slots are conditions, as many as there are keys.
 bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> keys,
-                      const MakeWrites& make, Batch& write);
+                      ValuesOf values, const MakeWrites& make, Batch& write);
 
 }  // namespace skep

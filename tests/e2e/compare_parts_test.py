@@ -58,6 +58,41 @@ CONVERSATIONS = {
         COMMAND GETKEYS lcs a b LEN
         COMMAND GETKEYSANDFLAGS del a b
         """,
+    "strings and collections": r"""
+        HSET h a 1
+        SADD s a
+        SET t x
+        GETRANGE h 0 1
+        SUBSTR h 0 1
+        SETRANGE h 0 x
+        INCRBYFLOAT h 1
+        APPEND h x
+        LCS h t
+        LCS t s LEN
+        LCS h t nosuch
+        SETBIT h 0 1
+        GETBIT h 0
+        BITCOUNT h
+        BITPOS h 1
+        BITFIELD h GET u8 0
+        BITFIELD_RO h GET u8 0
+        BITOP AND d t h
+        BITOP OR d t t
+        TYPE h
+        HSET h a 1
+        OBJECT REFCOUNT h
+        TOUCH h s t
+        EXPIRE h 1000
+        COPY h t
+        COPY h t REPLACE
+        COPY h c
+        HGETALL c
+        HGETALL t
+        PERSIST c
+        COPY s h REPLACE
+        SMEMBERS h
+        TYPE h
+        """,
     "arity": r"""
         GETRANGE a 0
         GETRANGE a 0 1 2
