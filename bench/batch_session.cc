@@ -45,6 +45,8 @@ const char* Complaint(const Outcome& outcome) {
       return "an impossible verdict";
     case Verdict::kAborted:
       return "an unordered batch was aborted";
+    case Verdict::kPostponed:
+      return "a batch without a bound of work was postponed";
     case Verdict::kRefused:
       return outcome.status.what();
   }

@@ -25,9 +25,9 @@ __attribute__((no_sanitize("address"))) inline void ReadWords(const std::byte* f
         __atomic_load_n(reinterpret_cast<const uint64_t*>(from + i), __ATOMIC_ACQUIRE);
     std::memcpy(at + i, &word, sizeof(word));
   };
-  constexpr size_t kLineBytes = 8 * kWordBytes;
+  constexpr size_t kEightWords = 8 * kWordBytes;
   size_t i = 0;
-  for (; i + kLineBytes <= bytes; i += kLineBytes) {
+  for (; i + kEightWords <= bytes; i += kEightWords) {
 #pragma GCC unroll 8
     for (size_t word = 0; word < 8; ++word) copy_word(i + word * kWordBytes);
   }

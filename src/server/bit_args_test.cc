@@ -17,7 +17,7 @@ TEST(BitArgs, CountsAndFinds) {
   std::mt19937 rng(seed);
   for (int step = 0; step < 3000; ++step) {
     std::string value(rng() % 40, static_cast<char>(rng() % 2 == 0 ? 0 : 0xff));
-    for (uint32_t changes = rng() % 3; changes > 0 && !value.empty(); --changes) {
+    for (uint64_t changes = rng() % 3; changes > 0 && !value.empty(); --changes) {
       value[rng() % value.size()] = static_cast<char>(rng());
     }
     const auto bits = static_cast<int64_t>(8 * value.size());

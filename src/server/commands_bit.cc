@@ -178,7 +178,7 @@ void RunBitOp(const ServerCall& call) {
     bytes == 0 ? write.Delete(call.arg(2)) : write.Put(call.arg(2), result);
   };
   Batch write(Batch::Kind::kAtomic);
-  if (!WriteIfUnchanged(call, sources, ValuesOf::kPlainType, make, write)) return;
+  if (!WriteIfUnchanged(call, sources, ValuesOf::kStrings, make, write)) return;
   call.reply().Integer(static_cast<int64_t>(bytes));
 }
 

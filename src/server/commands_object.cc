@@ -153,7 +153,7 @@ void RunCopy(const ServerCall& call) {
                .deadline_ms = found.deadline_ms});
   };
   Batch write(Batch::Kind::kAtomic);
-  if (!WriteIfUnchanged(call, std::span(&from, 1), ValuesOf::kAnyType, make, write)) return;
+  if (!WriteIfUnchanged(call, std::span(&from, 1), ValuesOf::kAnyTypes, make, write)) return;
   const bool has_stored = write.size() == 2 && write.outcome(1).verdict == Verdict::kDone;
   call.reply().Integer(has_stored ? 1 : 0);
 }

@@ -60,11 +60,11 @@ bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> 
         call.Error(s);
         return false;
       }
-      if (values == ValuesOf::kPlainType) read.Get(key);
+      if (values == ValuesOf::kStrings) read.Get(key);
     }
-    if (values == ValuesOf::kAnyType) AddGetsOfAnyType(call, keys, read);
+    if (values == ValuesOf::kAnyTypes) AddGetsOfAnyType(call, keys, read);
     call.Execute(read);
-    if (values == ValuesOf::kAnyType && HasOtherType(read)) continue;
+    if (values == ValuesOf::kAnyTypes && HasOtherType(read)) continue;
     if (call.Refused(read)) return false;
     write.Clear();
     for (size_t i = 0; i < keys.size(); ++i) write.RequireUnchanged(keys[i], watched.at(i));

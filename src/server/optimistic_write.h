@@ -34,7 +34,7 @@ inline constexpr int kOptimisticAttemptsMax = 100;
 using MakeWrites = std::function<void(const Batch& read, Batch& write)>;
 
 // Which values the keys may have: a value of another type is an error.
-enum class ValuesOf : uint8_t { kPlainType, kAnyType };
+enum class ValuesOf : uint8_t { kStrings, kAnyTypes };
 
 // Returns false, with the error sent, if there is one. Else `write`, an atomic batch, is executed,
 // and its first slots are conditions, as many as there are keys.

@@ -81,7 +81,7 @@ class Served final : public ForwardingEngine {
     server_ = std::make_unique<Server>(
         options, Environment{clock_, SystemRandom(), PosixFileSystem(), SocketNetwork()}, &kServed);
     SKEP_CHECK(server_->Start().ok());
-    thread_ = std::thread([this] { server_->Run(); });
+    thread_ = std::thread([this] { SKEP_CHECK(server_->Run().ok()); });
     const leaves::LeafShare* const share = server_->state().leaf_share();
     auto remote = client::Remote::Connect({.address = server_->addresses()[0],
                                            .connections = 2,

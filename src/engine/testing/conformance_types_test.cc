@@ -77,6 +77,7 @@ TEST_P(TypeConformance, WhoAsksForTheType) {
 // Goal: deadlines and moves leave a value its type, and a put gives it another one.
 TEST_P(TypeConformance, TypesStay) {
   SKEP_NEEDS(types);
+  SKEP_NEEDS(atomic);
   const auto type = [&](std::string_view key) {
     return Do({.op = Op::kGet, .flags = Request::kNoValue, .key = key}).type;
   };

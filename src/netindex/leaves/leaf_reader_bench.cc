@@ -39,7 +39,8 @@ class World {
   explicit World(uint64_t keys) {
     auto load = tree_.engine().OpenBulkLoad();
     auto part = load->Open({}, std::nullopt);
-    for (uint64_t i = 0; i < keys; ++i) SKEP_CHECK(part->Add(KeyOf(i), KeyOf(i), 0).ok());
+    for (uint64_t i = 0; i < keys; ++i)
+      SKEP_CHECK(part->Add(KeyOf(i), KeyOf(i), 0, kPlainType).ok());
     SKEP_CHECK(part->Finish().ok());
     part.reset();
     SKEP_CHECK(load->Finish().ok());

@@ -55,7 +55,9 @@ class LeafSessionTest : public testing::TestWithParam<const char*> {
   Finding Ask(uint64_t instance = kInstance) {
     LeafQuestion question = tree_.Get("apple");
     session_->Read({&question, 1}, instance);
-    if (question.finding == Finding::kValue) EXPECT_EQ(question.value, "1");
+    if (question.finding == Finding::kValue) {
+      EXPECT_EQ(question.value, "1");
+    }
     return question.finding;
   }
 
