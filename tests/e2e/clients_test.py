@@ -95,11 +95,62 @@ class RedisBenchmarkTest(ServerTest):
         self.assertGreaterEqual(int(self.client.call("GET", "counter:__rand_int__")), requests)
 
 
+    def test_all_that_it_measures(self):
+        """Its own list of commands, without a choice of them."""
+        done = subprocess.run(
+            ["redis-benchmark", "-p", str(self.server.port), "-n", "1000", "--csv"],
+            capture_output=True, text=True, timeout=PATIENCE_S * 2, check=True)
+        names = [row[0] for row in csv.reader(done.stdout.splitlines())]
+        for name in ("LPUSH", "RPUSH", "LPOP", "RPOP", "SADD", "HSET", "SPOP", "ZADD", "ZPOPMIN",
+                     "LRANGE_100 (first 100 elements)", "LRANGE_600 (first 600 elements)",
+                     "MSET (10 keys)"):
+            self.assertIn(name, names)
+        self.assertEqual(done.stderr, "")
+        self.assertNotRegex(done.stdout, "(?i)error")
+        self.assertGreaterEqual(self.client.call("LLEN", "mylist"), 1000)
+
+
 class PythonRedisTest(ServerTest):
     def setUp(self):
         super().setUp()
         self.redis = redis.Redis(port=self.server.port)
         self.addCleanup(self.redis.close)
+
+    def test_hashes_and_sets(self):
+        r = self.redis
+        self.assertEqual(r.hset("h", mapping={"a": 1, "b": "two"}), 2)
+        self.assertEqual(r.hgetall("h"), {b"a": b"1", b"b": b"two"})
+        self.assertEqual((r.hincrby("h", "a", 4), r.hincrbyfloat("h", "a", 0.5)), (5, 5.5))
+        self.assertEqual((r.hmget("h", "a", "x"), r.hlen("h")), ([b"5.5", None], 2))
+        self.assertEqual(sorted(r.hscan_iter("h")), [(b"a", b"5.5"), (b"b", b"two")])
+        self.assertEqual((r.hdel("h", "a", "b"), r.exists("h")), (2, 0))
+        self.assertEqual((r.sadd("s", 1, 2, 3), r.sadd("t", 2, 3, 4)), (3, 3))
+        self.assertEqual((r.sinter("s", "t"), r.sdiff("s", "t")), ({b"2", b"3"}, {b"1"}))
+        self.assertEqual((r.sunionstore("u", "s", "t"), r.smembers("u")),
+                         (4, {b"1", b"2", b"3", b"4"}))
+        self.assertEqual(set(r.sscan_iter("u")), r.smembers("u"))
+        self.assertTrue(r.smove("s", "t", 1))
+        self.assertEqual((r.sismember("t", 1), r.scard("s")), (True, 2))
+        self.assertEqual((r.type("s"), list(r.scan_iter(_type="set"))), (b"set", [b"s", b"t", b"u"]))
+        with self.assertRaisesRegex(redis.ResponseError, "WRONGTYPE"):
+            r.get("s")
+
+    def test_lists_and_sorted_sets(self):
+        r = self.redis
+        self.assertEqual((r.rpush("l", "b", "c"), r.lpush("l", "a")), (2, 3))
+        self.assertEqual((r.lrange("l", 0, -1), r.lindex("l", -1)), ([b"a", b"b", b"c"], b"c"))
+        self.assertEqual((r.linsert("l", "before", "c", "x"), r.lrem("l", 1, "b")), (4, 1))
+        self.assertEqual((r.lpop("l"), r.rpop("l"), r.llen("l")), (b"a", b"c", 1))
+        self.assertEqual((r.lmove("l", "m"), r.exists("l"), r.lpop("m", 2)), (b"x", 0, [b"x"]))
+        self.assertEqual(r.zadd("z", {"a": 1, "b": 2.5, "c": 3}), 3)
+        self.assertEqual(r.zrange("z", 0, -1, withscores=True), [(b"a", 1), (b"b", 2.5), (b"c", 3)])
+        self.assertEqual(r.zrangebyscore("z", "(1", "+inf", start=1, num=5), [b"c"])
+        self.assertEqual((r.zrank("z", "c"), r.zrevrank("z", "c"), r.zscore("z", "b")), (2, 0, 2.5))
+        self.assertEqual((r.zincrby("z", 10, "a"), r.zcount("z", 3, 20)), (11, 2))
+        self.assertEqual((r.zpopmin("z"), r.zpopmax("z")), ([(b"b", 2.5)], [(b"a", 11)]))
+        with r.pipeline() as transaction:
+            transaction.zadd("z", {"d": 4}).zcard("z").delete("z").exists("z")
+            self.assertEqual(transaction.execute(), [1, 2, 1, 0])
 
     def test_everyday_calls(self):
         r = self.redis
