@@ -66,8 +66,10 @@ void FinishMget(const Call& call, const Batch& batch, uint32_t slot);
 void FinishMset(const Call& call, const Batch& batch, uint32_t slot);
 void FinishMsetNx(const Call& call, const Batch& batch, uint32_t slot);
 Plan PlanIncrByFloat(const Call& call, Batch& batch);
+void FinishIncrByFloat(const Call& call, const Batch& batch, uint32_t slot);
 Plan PlanGetRange(const Call& call, Batch& batch);
 Plan PlanSetRange(const Call& call, Batch& batch);
+void FinishSetRange(const Call& call, const Batch& batch, uint32_t slot);
 // Replies with the bytes that a function has returned.
 void FinishReturned(const Call& call, const Batch& batch, uint32_t slot);
 void FinishGetRange(const Call& call, const Batch& batch, uint32_t slot);

@@ -127,8 +127,9 @@ Plan PlanDecrBy(const Call& call, Batch& batch) {
   return PlanAdd(call, batch, Decimal(-*by, batch.scratch()));
 }
 
+// As in Redis, that the key has no string is told before that the increment is no number.
 Plan PlanIncrByFloat(const Call& call, Batch& batch) {
-  if (!ParseLongDouble(call.arg(2))) return Plan::Error("ERR value is not a valid float");
+  if (!ParseLongDouble(call.arg(2))) return PlanLength(call, batch);
   batch.Apply(call.arg(1), functions::kAddFloat, call.arg(2));
   return Plan::Requests();
 }
@@ -136,6 +137,13 @@ Plan PlanIncrByFloat(const Call& call, Batch& batch) {
 void FinishReturned(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (!call.Refused(out)) call.reply().Bulk(out.value);
+}
+
+void FinishIncrByFloat(const Call& call, const Batch& batch, uint32_t slot) {
+  if (batch.requests()[slot].op != Op::kGet) return FinishReturned(call, batch, slot);
+  const Outcome& out = batch.outcome(slot);
+  if (call.Refused(out)) return;
+  call.Error(out.type != kPlainType ? kWrongType : "ERR value is not a valid float");
 }
 
 Plan PlanGetRange(const Call& call, Batch& batch) {
@@ -160,14 +168,21 @@ Plan PlanSetRange(const Call& call, Batch& batch) {
   const std::string_view bytes = call.arg(3);
   if (!offset) return Plan::Error(kNotAnInteger);
   if (*offset < 0) return Plan::Error("ERR offset is out of range");
-  if (bytes.empty()) return PlanLength(call, batch);
-  const int64_t room = kRedisValueBytesMax - static_cast<int64_t>(bytes.size());
-  if (*offset > room) {
-    return Plan::Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+  // As in Redis, that the key has no string is told before that the string would be too long.
+  if (bytes.empty() || *offset > kRedisValueBytesMax - static_cast<int64_t>(bytes.size())) {
+    return PlanLength(call, batch);
   }
   batch.Apply(call.arg(1), functions::kSetRange,
               SetRangeOperand(static_cast<uint64_t>(*offset), bytes, batch.scratch()));
   return Plan::Requests();
+}
+
+void FinishSetRange(const Call& call, const Batch& batch, uint32_t slot) {
+  const bool is_too_long = batch.requests()[slot].op == Op::kGet && !call.arg(3).empty();
+  const Outcome& out = batch.outcome(slot);
+  if (!is_too_long || out.type != kPlainType) return FinishStrlen(call, batch, slot);
+  if (call.Refused(out)) return;
+  call.Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 }
 
 void FinishValue(const Call& call, const Batch& batch, uint32_t slot) {
