@@ -5,6 +5,7 @@ between, a counter at the edge of its range. Now and then a command has somethin
 """
 
 import random
+import re
 
 from .script import Step, name
 from .table import COMMANDS
@@ -131,6 +132,9 @@ class Stream:
         command = [words.case(wanted.encode()), *COMMANDS[wanted].draw(words)]
         if words.chance(0.5 if rare else 0.02):
             spoil(words, command)
+        # Redis draws as often as a negative count says, and answers nobody meanwhile.
+        if name(command) in ("HRANDFIELD", "SRANDMEMBER", "ZRANDMEMBER"):
+            command = [re.sub(rb"^-\d{4,}$", b"-3", word) for word in command]
         self._note(client, command)
         return tuple(command)
 
