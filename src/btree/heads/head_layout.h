@@ -79,8 +79,8 @@
 //   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
 //       separator of an inner node is not its lower fence.
 //   H4  Heads, samples, log heads and tags are those of their keys; heads and samples behind the
-//       last one are 0xffff and 0xff. The mask has the bits in which the words of the sorted keys
-//       differ, and all bits if there are fewer than two.
+//       last one are 0xffff and 0xff. The mask is that of the bits in which the words of the
+//       sorted keys differ (heads::MaskForHeads); all bits if there are fewer than two keys.
 //   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
 //   H6  Version deltas do not fall, and `newest` is not below the last one.
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.

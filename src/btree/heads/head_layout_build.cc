@@ -72,7 +72,7 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
   // The words of outside keys must lie within the bytes that the node has of them.
   const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
   Form form = {.base = 0,
-               .mask = ~uint64_t{0},
+               .mask = heads::kAllBits,
                .key_form = heads::kMixed,
                .value_form = 0,
                .count = static_cast<uint16_t>(count),
@@ -92,9 +92,9 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
   return form;
 }
 
-void heads::SetMask(Form* form, uint64_t mask, std::string_view last) {
-  form->mask = mask;
-  const auto [most, first] = ExtractBits(WordOf(*form, last), form->base, mask);
+void heads::SetMask(Form* form, uint64_t differing, std::string_view last) {
+  form->mask = MaskForHeads(*form, differing);
+  const auto [most, first] = ExtractBits(WordOf(*form, last), form->base, form->mask);
   form->shift = static_cast<uint8_t>(std::countl_zero((most - first) | 1)) & 0x3f;
 }
 

@@ -12,8 +12,9 @@ namespace skep::btree::heads {
 // with the words as they are in the keys and without a mask.
 Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, uint32_t count,
               const Fences& fences);
-// Gives the form its mask, and the shift with which the head of `last` just fits.
-void SetMask(Form* form, uint64_t mask, std::string_view last);
+// Gives the form its mask, as keys' words differ in the bits `differing`, and the shift with which
+// the head of `last` just fits.
+void SetMask(Form* form, uint64_t differing, std::string_view last);
 // Makes words of letters next to digits.
 inline void Squeeze(Form* form) {
   form->squeezes = 1;
@@ -57,13 +58,13 @@ Form FormOfKeys(const Codec& codec, uint32_t count, const Fences& fences, KeyAt 
 }
 
 // FormOfKeys for a node that has the keys of a node of form `before` and `added` other ones, of
-// which added_key(i) gives one. Cost: often a look at the added keys alone.
+// which added_key(i) gives one. Cost: of text often a look at the added keys alone.
 template <class KeyAt, class AddedKeyAt>
 Form FormOfGrown(const Codec& codec, const Form& before, uint32_t count, const Fences& fences,
                  KeyAt key, uint32_t added, AddedKeyAt added_key) {
   const std::string_view last = key(count - 1);
   Form form = MakeForm(codec, key(0), last, count, fences);
-  if (before.count < 2 || form.prefix != before.prefix) {
+  if (before.count < 2 || form.prefix != before.prefix || before.mask == kAllBits) {
     return FormOfKeys(codec, count, fences, key);
   }
   uint64_t mask = before.mask;

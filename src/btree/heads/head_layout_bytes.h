@@ -66,7 +66,7 @@ inline Front* FrontOf(const NodeHeader* leaf) {
 // kFormAt.
 struct Form {
   uint64_t base;         // the first key's word: its bytes from `prefix` on, the first one highest
-  uint64_t mask;         // the bits in which the words of the node's keys differ
+  uint64_t mask;         // the bits that make heads: MaskForHeads
   uint16_t key_form;     // length and flags of every key (node_field.h), or kMixed
   uint16_t value_form;   // the same of every value, if key_form is not kMixed
   uint16_t count;        // the header's sorted_count, here in the search line
@@ -77,6 +77,15 @@ struct Form {
 };
 static_assert(sizeof(Form) == 24);
 static_assert(kFormAt + sizeof(Form) == kSamplesAt);
+
+// The mask of a node whose keys' words differ in the bits `differing`: these; but all bits, that is
+// words as they are, if it leaves out none between the highest and the lowest. Subtracting the first
+// key's word leaves out those above, and the shift those below.
+inline constexpr uint64_t kAllBits = ~uint64_t{0};
+inline uint64_t MaskForHeads(const Form& form, uint64_t differing) {
+  const uint64_t filled = differing | (differing - 1);
+  return !form.squeezes && (filled & (filled + 1)) == 0 ? kAllBits : differing;
+}
 
 inline const Form& FormOf(const NodeHeader* node) {
   return *reinterpret_cast<const Form*>(node->bytes() + kFormAt);
@@ -132,18 +141,17 @@ inline uint64_t WordAt(std::string_view key, size_t at) {
   return word;
 }
 
-// The word of a key. All keys of a node have theirs from here.
+// The word of a key, as the heads of the node are made of it.
 inline uint64_t WordOf(const Form& form, std::string_view key) {
   const uint64_t word = WordAt(key, form.prefix);
   return form.squeezes ? SqueezeLetters(word) : word;
 }
 
-// The head of a key. The words of the node's keys differ in the bits of the mask only, so these
-// bits alone, one beside the other, order them. A word that differs from them all in another bit is
-// above or below each that has the bits above that one in common with it: it gets ones, or zeros,
-// from there on.
-inline uint16_t HeadOf(const Form& form, std::string_view key) {
-  uint64_t word = WordOf(form, key);
+// How far the number that the mask makes of a word is above the first key's; 0 if it is not above.
+// The words of the node's keys differ in the bits of the mask only, so these bits alone, one beside
+// the other, order them. A word that differs from them all in another bit is above or below each
+// that has the bits above that one in common with it: it gets ones, or zeros, from there on.
+inline uint64_t AboveFirst(const Form& form, uint64_t word) {
   const uint64_t foreign = (word ^ form.base) & ~form.mask;
   if (foreign != 0) [[unlikely]] {
     const uint64_t from_there_on = ~uint64_t{0} >> std::countl_zero(foreign);
@@ -151,8 +159,19 @@ inline uint16_t HeadOf(const Form& form, std::string_view key) {
     word = is_above ? word | from_there_on : word & ~from_there_on;
   }
   const auto [number, first] = ExtractBits(word, form.base, form.mask);
-  if (number <= first) return 0;
-  const uint64_t above_first = number - first;
+  return number > first ? number - first : 0;
+}
+
+// The head of a key.
+inline uint16_t HeadOf(const Form& form, std::string_view key) {
+  uint64_t above_first;
+  if (form.mask == kAllBits) {  // of binary keys, mostly
+    const uint64_t word = WordAt(key, form.prefix);
+    if (word <= form.base) return 0;
+    above_first = word - form.base;
+  } else {
+    above_first = AboveFirst(form, WordOf(form, key));
+  }
   if (above_first > ~uint64_t{0} >> form.shift) return 0xffff;
   return static_cast<uint16_t>(above_first << form.shift >> 48);
 }

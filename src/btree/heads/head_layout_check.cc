@@ -165,11 +165,12 @@ class HeadLayout::Checker {
       if (all[i] != (i < count ? HeadOf(Key(i)) : 0xffff)) return "H4: a head";
     }
     const heads::Form& form = heads::FormOf(node_);
-    uint64_t differing = count < 2 ? form.mask : 0;
-    for (uint32_t i = 0; i < count; ++i) {
-      differing |= count < 2 ? 0 : heads::WordOf(form, heads::OwnBytes(Key(i))) ^ form.base;
+    uint64_t differing = 0;
+    for (uint32_t i = 0; i < count && count > 1; ++i) {
+      differing |= heads::WordOf(form, heads::OwnBytes(Key(i))) ^ form.base;
     }
-    if (differing != form.mask) return "H4: the mask";
+    const uint64_t mask = count < 2 ? heads::kAllBits : heads::MaskForHeads(form, differing);
+    if (mask != form.mask) return "H4: the mask";
     const uint32_t samples_max =
         node_->is_leaf() ? heads::kLeafSamplesMax : heads::kInnerSamplesMax;
     const uint32_t shift = heads::SampleShift(count, samples_max);

@@ -304,7 +304,7 @@ TEST_F(HeadLayoutCheck, HeadsFollowTheForm) {
     SetForm(*node, form);
     ExpectBroken(*node, "H4: a head");
     form = sound;
-    form.mask |= form.mask << 1;
+    form.mask >>= 1;
     SetForm(*node, form);
     ExpectBroken(*node, "H4");
     form.mask = sound.mask & (sound.mask - 1);
