@@ -79,8 +79,8 @@ static_assert(sizeof(Form) == 24);
 static_assert(kFormAt + sizeof(Form) == kSamplesAt);
 
 // The mask of a node whose keys' words differ in the bits `differing`: these; but all bits, that is
-// words as they are, if it leaves out none between the highest and the lowest. Subtracting the first
-// key's word leaves out those above, and the shift those below.
+// words as they are, if it leaves out none between the highest and the lowest. Subtracting the
+// first key's word leaves out those above, and the shift those below.
 inline constexpr uint64_t kAllBits = ~uint64_t{0};
 inline uint64_t MaskForHeads(const Form& form, uint64_t differing) {
   const uint64_t filled = differing | (differing - 1);
