@@ -12,9 +12,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "bench/net/measured_run.h"
 #include "bench/net/schedule.h"
-#include "bench/net/usage_meter.h"
-#include "bench/net/window.h"
 
 namespace skep::bench {
 namespace {
@@ -27,8 +26,6 @@ constexpr uint64_t kLostNs = kNsPerSecond / 5;  // a datagram without an answer 
 constexpr unsigned long kTimerSlackNs = 1;
 
 uint64_t NowNs() { return SystemClock().MonotonicNs(); }
-
-uint64_t ToNs(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
 bool Watch(int epoll, int operation, const NetLane& lane, size_t index) {
   epoll_event wanted = {};
@@ -48,14 +45,11 @@ class GeneratorRun {
         pace_(pace),
         start_ns_(NowNs()),
         schedule_(start_ns_, std::max<uint64_t>(pace.rate, 1), pace.group),
-        window_(start_ns_ + ToNs(pace.warm_up_seconds),
-                pace.seconds > 0 ? ToNs(pace.seconds) : NetWindow::kNever,
-                pace.ops_max > 0 ? pace.ops_max : NetWindow::kNever),
-        meter_(pace.server_pid),
+        run_(pace, start_ns_),
         heard_ns_(start_ns_) {}
 
   Problem Drive() {
-    Observe(start_ns_);
+    run_.Observe(start_ns_);
     if (Problem problem = Begin(); !problem.empty()) return problem;
     while (!IsOver()) {
       if (Problem problem = Turn(); !problem.empty()) return problem;
@@ -64,36 +58,15 @@ class GeneratorRun {
   }
 
   // Returns the figures. The run must be over.
-  NetFigures TakeFigures() {
-    return {.ops = window_.ops(),
-            .seconds = window_.seconds(),
-            .latency_ns = window_.latency_ns(),
-            .late_ns = window_.late_ns(),
-            .tally = std::move(tally_),
-            .generator_cpu = meter_.thread_seconds() / window_.seconds(),
-            .server_cpu_seconds = meter_.server_seconds()};
-  }
+  NetFigures TakeFigures() { return run_.TakeFigures(); }
 
  private:
   bool is_open() const { return pace_.rate != 0; }
 
-  bool IsOver() const {
-    return window_.phase() == NetWindow::Phase::kOver && !HasDue() && IsIdle();
-  }
+  bool IsOver() const { return run_.is_over() && !HasDue() && IsIdle(); }
   bool IsIdle() const { return std::ranges::all_of(lanes_, &NetLane::empty); }
   // Returns whether an open loop has more to send, now or later.
-  bool HasDue() const { return is_open() && window_.Sends(next_ns_); }
-
-  void Observe(uint64_t now_ns) {
-    while (window_.Observe(now_ns)) {
-      if (window_.phase() == NetWindow::Phase::kMeasured) {
-        meter_.Begin();
-        tally_ = {};
-      } else {
-        meter_.End();
-      }
-    }
-  }
+  bool HasDue() const { return is_open() && run_.window().Sends(next_ns_); }
 
   Problem Begin() {
     if (is_open()) return {};
@@ -121,7 +94,7 @@ class GeneratorRun {
       Problem problem = Handle(lane, events[static_cast<size_t>(i)].events, now_ns);
       if (!problem.empty()) return problem;
     }
-    Observe(now_ns);
+    run_.Observe(now_ns);
     return now_ns > next_give_up_ns_ ? GiveUpLost(now_ns) : Problem();
   }
 
@@ -129,7 +102,7 @@ class GeneratorRun {
   Problem GiveUpLost(uint64_t now_ns) {
     next_give_up_ns_ = now_ns + kLostNs / 4;
     for (size_t i = 0; i < lanes_.size(); ++i) {
-      lanes_[i].GiveUp(now_ns - kLostNs, tally_);
+      lanes_[i].GiveUp(now_ns - kLostNs, run_.tally());
       if (is_open() || !lanes_[i].empty()) continue;
       Fill(lanes_[i], now_ns);
       if (Problem problem = Send(i); !problem.empty()) return problem;
@@ -140,12 +113,12 @@ class GeneratorRun {
   Problem Handle(size_t index, uint32_t events, uint64_t now_ns) {
     NetLane& lane = lanes_[index];
     if ((events & ~EPOLLOUT) != 0) {
-      const auto received = lane.Receive(tally_, [&](const NetLane::Answered& answered) {
-        window_.Answered(answered.meant_ns, now_ns, answered.operations);
+      const auto received = lane.Receive(run_.tally(), [&](const NetLane::Answered& answered) {
+        run_.window().Answered(answered.meant_ns, now_ns, answered.operations);
       });
       if (!received) return received.error();
-      if (tally_.errors != 0 && !pace_.allow_errors) {
-        return fmt::format("the server answered: {}", tally_.first_error);
+      if (run_.tally().errors != 0 && !pace_.allow_errors) {
+        return fmt::format("the server answered: {}", run_.tally().first_error);
       }
       if (!is_open()) Fill(lane, now_ns);
     }
@@ -154,14 +127,14 @@ class GeneratorRun {
 
   // Fills a lane with requests, in a closed loop.
   void Fill(NetLane& lane, uint64_t now_ns) {
-    if (window_.phase() == NetWindow::Phase::kOver) return;
+    if (run_.is_over()) return;
     while (lane.HasRoom() && lane.HasMore()) lane.Issue(now_ns);
   }
 
   Problem SendDue() {
     const uint64_t now_ns = NowNs();
     while (next_ns_ <= now_ns && HasDue() && FindRoom()) {
-      window_.Sent(next_ns_, now_ns);
+      run_.window().Sent(next_ns_, now_ns);
       // A lane that has unsent bytes is already in the list, or waits for room.
       if (!lanes_[cursor_].has_unsent()) touched_.push_back(cursor_);
       lanes_[cursor_].Issue(next_ns_);
@@ -197,7 +170,7 @@ class GeneratorRun {
 
   int Wait(std::array<epoll_event, 64>& events) {
     const uint64_t now_ns = NowNs();
-    uint64_t wake_ns = std::min(window_.edge_ns(), now_ns + kLongestSleepNs);
+    uint64_t wake_ns = std::min(run_.window().edge_ns(), now_ns + kLongestSleepNs);
     if (HasDue() && FindRoom()) wake_ns = std::min(wake_ns, next_ns_);
     const uint64_t wait_ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
     const timespec timeout = {.tv_sec = static_cast<time_t>(wait_ns / kNsPerSecond),
@@ -212,9 +185,7 @@ class GeneratorRun {
   const NetPace& pace_;
   const uint64_t start_ns_;
   const OpenSchedule schedule_;
-  NetWindow window_;
-  UsageMeter meter_;
-  NetTally tally_;
+  MeasuredRun run_;
   uint64_t heard_ns_;  // when the last answer came
   uint64_t next_give_up_ns_ = 0;
   // Used by an open loop.

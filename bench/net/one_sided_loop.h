@@ -15,7 +15,7 @@
 
 namespace skep::bench {
 
-// What the client tells of its reads; since it was connected.
+// The client counts its reads since it was connected.
 struct OneSidedCounts {
   uint64_t answered = 0;     // by reading
   uint64_t asked = 0;        // questions that reading did not answer

@@ -1,5 +1,6 @@
 #include "bench/net/packed_protocol.h"
 
+#include "bench/net/outcome_tally.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
 
@@ -163,21 +164,7 @@ NetProtocol::Event PackedProtocol::ReadOutcomes(const packed::Header& header,
 
 void PackedProtocol::Judge(const NetAsked& asked, NetTally& tally) const {
   for (uint32_t slot = 0; slot < asked.count; ++slot) {
-    const Outcome& outcome = answered_.outcome(slot);
-    if (outcome.verdict == Verdict::kRefused) {
-      tally.CountError(outcome.status.what());
-    } else if (asked.kind == OpKind::kScan) {
-      ++tally.scans;
-      tally.items += outcome.item_count;
-    } else if (asked.kind != OpKind::kRead) {
-      ++tally.stored;
-    } else if (outcome.verdict != Verdict::kDone) {
-      ++tally.misses;
-    } else if (outcome.value.size() == value_bytes_) {
-      ++tally.hits;
-    } else {
-      tally.CountError("a value has the wrong size");
-    }
+    CountOutcome(asked.kind, answered_.outcome(slot), value_bytes_, tally);
   }
 }
 

@@ -36,7 +36,7 @@ class LeafSessions {
 
   size_t count() const { return lanes_.size(); }
   Lane& lane(size_t index) { return *lanes_[index]; }
-  // Of all sessions.
+  // Returns the sums over all sessions.
   leaves::LeafReaderStatistics Statistics();
 
  private:

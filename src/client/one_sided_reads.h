@@ -23,9 +23,9 @@
 //       answers are there before anything of the batch is sent, and before Begin returns.
 //   Scans are in no order (engine.h, batch.h).
 //
-// What is read: a GET, and a forward scan with an upper bound or with few items, in an unordered
-// batch without a snapshot or limits of scans. What has a deadline, lies outside its node or spans
-// leaves is found out by the reader, and sent.
+// The client reads a GET, and a forward scan with an upper bound or with few items, in an unordered
+// batch without a snapshot or limits of scans. The reader finds out which items have a deadline or
+// lie outside their node, and which scans span leaves; requests for these are sent.
 //
 // Progress. A thread waits for other threads' reads in the same lane (leaf_sessions.h), and for
 // nothing of the server: a read that the server disturbs is sent.

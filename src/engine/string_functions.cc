@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/long_double_text.h"
+#include "base/float_text.h"
 
 namespace skep {
 namespace {

@@ -10,7 +10,7 @@
 //   set-bit      8 bytes: the offset in bits; 1 byte: 0 or 1. `integer` is the bit before. A bit
 //                that is the wanted one already changes nothing
 //   bit-field    for each operation kBitFieldBytes, below; `returned` has kBitFieldResultBytes each
-//   add-float    the decimal number to add (long_double_text.h). `returned` is the sum, which is
+//   add-float    the decimal number to add (float_text.h). `returned` is the sum, which is
 //                the new value
 //
 // Numbers in operands and results are little-endian. Operands come from clients of the packed

@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "base/decimal.h"
+#include "base/float_text.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
 #include "server/scan_args.h"
 #include "server/type_args.h"
-#include "types/number.h"
 #include "types/text.h"
 
 namespace skep {
@@ -51,7 +51,7 @@ Plan PlanHincrby(const Call& call, Batch& batch) {
 }
 
 Plan PlanHincrbyfloat(const Call& call, Batch& batch) {
-  const auto by = types::ParseLongDouble(call.arg(3));
+  const auto by = ParseLongDouble(call.arg(3));
   if (!by) return Plan::Error("ERR value is not a valid float");
   if (std::isinf(*by)) return Plan::Error("ERR value is NaN or Infinity");
   return PlanOnKey(call, batch, kAddFloat, call.args().subspan(2));

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/decimal.h"
-#include "base/long_double_text.h"
+#include "base/float_text.h"
 #include "engine/string_functions.h"
 #include "server/bit_args.h"
 #include "server/commands.h"

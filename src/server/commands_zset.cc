@@ -5,12 +5,13 @@
 #include <optional>
 
 #include "base/decimal.h"
+#include "base/float_text.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
 #include "server/scan_args.h"
 #include "server/type_args.h"
 #include "server/zset_replies.h"
-#include "types/number.h"
+#include "types/score.h"
 #include "types/sorted_set.h"
 #include "types/text.h"
 
@@ -76,7 +77,7 @@ Plan PlanAdd(const Call& call, Batch& batch, uint8_t rule) {
   if (const auto error = RuleError(rule, words / 2); !error.empty()) return Plan::Error(error);
   std::vector<types::Entry> entries;
   for (; at < args.size(); at += 2) {
-    const auto score = types::ParseDouble(args[at]);
+    const auto score = ParseDouble(args[at]);
     if (!score) return Plan::Error("ERR value is not a valid float");
     entries.push_back({*score, args[at + 1]});
   }

@@ -6,7 +6,7 @@
 #include "server/commands.h"
 #include "server/type_args.h"
 #include "server/zset_replies.h"
-#include "types/number.h"
+#include "types/score.h"
 #include "types/sorted_set.h"
 
 namespace skep {

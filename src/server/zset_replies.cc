@@ -1,6 +1,6 @@
 #include "server/zset_replies.h"
 
-#include "types/number.h"
+#include "types/score.h"
 
 namespace skep {
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/random.h"
+
 namespace skep::types {
 
 std::optional<std::vector<size_t>> DrawIndexes(size_t members, const DrawRequest& request) {
-  Draws draws(request.seed);
+  SeededRandom draws(request.seed);  // a replay draws the same ones
   std::vector<size_t> drawn;
   if (request.count < 0) {
     if (request.count < -kDrawsMax) return std::nullopt;

@@ -81,23 +81,6 @@ inline std::optional<std::string_view> OnlyText(std::string_view operand) {
   return text;
 }
 
-// Numbers that follow from a seed, so that a replay draws the same ones (SplitMix64).
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : state_(seed) {}
-  // A number below `end`, which is not 0.
-  uint64_t Below(uint64_t end) {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(z) * end) >> 64);
-  }
-
- private:
-  uint64_t state_;
-};
-
 // What a command that draws members asks for. Its operand: the seed in 8 bytes, and the count in 8.
 struct DrawRequest {
   uint64_t seed;

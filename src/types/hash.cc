@@ -4,9 +4,9 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/float_text.h"
 #include "types/collection.h"
 #include "types/function_table.h"
-#include "types/number.h"
 
 namespace skep::types {
 namespace {
@@ -228,7 +228,7 @@ FunctionEffect AddToFloat(const FunctionInput& input) {
     if (std::isnan(sum) || std::isinf(sum)) {
       return Failure("increment would produce NaN or Infinity");
     }
-    return FunctionEffect{.returned = input.scratch->Copy(DecimalText(sum))};
+    return FunctionEffect{.returned = input.scratch->Copy(TextOf(sum))};
   });
 }
 

@@ -7,7 +7,7 @@
 
 #include "types/collection.h"
 #include "types/function_table.h"
-#include "types/number.h"
+#include "types/score.h"
 
 namespace skep::types {
 namespace {

@@ -5,8 +5,7 @@
 //   | varint, n      | n-1 bytes |      n = 0: no string, and no bytes (only in answers)
 //   +----------------+-----------+
 //
-// So a string of up to 126 bytes takes one byte more than it has. A varint has seven bits in a
-// byte, the lowest first; all its bytes but the last have the highest bit set.
+// So a string of up to 126 bytes takes one byte more than it has. base/varint.h has the varints.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +21,6 @@
 #include "skep/scratch.h"
 
 namespace skep::types {
-
-constexpr size_t VarintBytes(uint64_t number) {
-  size_t bytes = 1;
-  for (; number >= 0x80; number >>= 7) ++bytes;
-  return bytes;
-}
-// Writes a varint at `at`; returns where it ends.
-inline char* WriteVarint(char* at, uint64_t number) {
-  for (; number >= 0x80; number >>= 7) *at++ = static_cast<char>(number | 0x80);
-  *at++ = static_cast<char>(number);
-  return at;
-}
 
 // The bytes of a string in this form.
 constexpr size_t TextBytes(std::string_view text) {

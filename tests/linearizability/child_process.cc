@@ -1,8 +1,11 @@
 #include "tests/linearizability/child_process.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +73,16 @@ bool ChildProcess::Kill() {
   SKEP_CHECK(waitpid(process_, &status, 0) == process_);
   const bool is_clean = output_.find("Sanitizer") == std::string::npos;
   return is_clean && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+std::string FreeAddress() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof address;
+  SKEP_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  SKEP_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  close(fd);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
 }  // namespace skep::linearizability

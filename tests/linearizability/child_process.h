@@ -10,6 +10,9 @@
 
 namespace skep::linearizability {
 
+// An address of the loopback interface, with a port that nobody listens at now.
+std::string FreeAddress();
+
 // Thread safety: one owner. The thread that makes it must outlive it: the process ends with that
 // thread, so that a test that is killed leaves none behind.
 class ChildProcess {

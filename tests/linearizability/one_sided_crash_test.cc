@@ -1,10 +1,6 @@
 // Tests that a client which reads the leaves of its server believes nothing of a server that was
 // killed, whose memory it still has, once the next one has answered a write.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -22,17 +18,6 @@
 
 namespace skep::linearizability {
 namespace {
-
-// A port that nobody listens at now.
-uint16_t FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof address;
-  SKEP_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  SKEP_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
 
 class OneSidedCrash : public testing::TestWithParam<const char*> {
  protected:
@@ -53,10 +38,10 @@ class OneSidedCrash : public testing::TestWithParam<const char*> {
   uint64_t Answered(Store& store) const;
 
   TemporaryDirectory directory_;
-  const std::string address_ = "127.0.0.1:" + std::to_string(FreePort());
+  const std::string address_ = FreeAddress();
   const std::string place_ = std::string(GetParam()) == "mem"
                                  ? "mem:unix:" + directory_.path() + "/leaves"
-                                 : "tcp:127.0.0.1:" + std::to_string(FreePort());
+                                 : "tcp:" + FreeAddress();
   std::optional<ChildProcess> server_;
   std::array<Key, kKeys> keys_;
   std::atomic<bool> is_over_ = false;

@@ -1,11 +1,7 @@
 // Judges histories of clients of a keyspace whose keys are moved between two servers, with a real
 // ZooKeeper, while one of them is stopped in the middle.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -51,17 +47,6 @@ enum class RangesFault : uint8_t {
 constexpr uint64_t kFaults = 5;
 // At most so long after its last word the service ends a server's session.
 constexpr milliseconds kSession(4000);
-
-// A port that nobody listens at now.
-std::string FreeAddress() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof address;
-  SKEP_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  SKEP_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(fd);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-}
 
 class RangesHistories : public testing::TestWithParam<int> {
  protected:

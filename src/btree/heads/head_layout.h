@@ -9,11 +9,11 @@
 //
 //   head(a) < head(b)  =>  a < b          if heads are equal nothing follows: the keys decide.
 //
-// That is also true of a key b that is not in the node, whatever its bits. If the word of b has a
-// bit outside the mask that is not the node's, let t be the highest one. Keys a that differ from b
-// above t do so in bits of the mask, which order them. Of the others, b is above all if it has a 1
-// at t, and below all if it has a 0; so the bits of the mask from t on are taken to be ones, or
-// zeros.
+// This also holds for a key b that is not in the node, whatever its bits are. If the word of b has
+// a bit outside the mask that is not the node's, let t be the highest such bit. Keys a that differ
+// from b above t do so in bits of the mask, which order them. Of the others, b is above all if it
+// has a 1 at t, and below all if it has a 0; so the bits of the mask from t on are taken to be
+// ones, or zeros.
 //
 // If the words of all keys are hexadecimal text, letters are first moved next to digits
 // (squeeze_letters.h), which saves two bits a byte.

@@ -62,11 +62,11 @@ Form FormOfKeys(const Codec& codec, uint32_t count, const Fences& fences, KeyAt 
 template <class KeyAt, class AddedKeyAt>
 Form FormOfGrown(const Codec& codec, const Form& before, uint32_t count, const Fences& fences,
                  KeyAt key, uint32_t added, AddedKeyAt added_key) {
+  const auto make_anew = [&] { return FormOfKeys(codec, count, fences, key); };
+  if (before.count < 2 || before.mask == kAllBits) return make_anew();
   const std::string_view last = key(count - 1);
   Form form = MakeForm(codec, key(0), last, count, fences);
-  if (before.count < 2 || form.prefix != before.prefix || before.mask == kAllBits) {
-    return FormOfKeys(codec, count, fences, key);
-  }
+  if (form.prefix != before.prefix) return make_anew();
   uint64_t mask = before.mask;
   bool is_hexadecimal = before.squeezes;
   if (before.squeezes) Squeeze(&form);
@@ -77,9 +77,7 @@ Form FormOfGrown(const Codec& codec, const Form& before, uint32_t count, const F
   }
   // The keys that made the words what they are have not gone.
   const bool has_new_letters = MayHaveLetters(mask) && !MayHaveLetters(before.mask);
-  if (before.squeezes ? !is_hexadecimal : has_new_letters) {
-    return FormOfKeys(codec, count, fences, key);
-  }
+  if (before.squeezes ? !is_hexadecimal : has_new_letters) return make_anew();
   SetMask(&form, mask, last);
   return form;
 }

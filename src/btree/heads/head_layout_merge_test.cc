@@ -51,8 +51,8 @@ class PlainLeaf {
     for (uint64_t i = random_.Below(HeadLayout::kLogItemsMax + 1); i > 0; --i) AppendOne(i);
   }
 
-  // Of any bytes, or of text: the first key with a letter, or the first that is not hexadecimal,
-  // may be in the log.
+  // Returns a key of any bytes, or of text. The first text key that has a letter, or the first that
+  // is not hexadecimal, may be in the log.
   std::string RandomKey() {
     std::string key = common_ + RandomBytes(random_, key_bytes_);
     if (alphabet_.empty()) return key;

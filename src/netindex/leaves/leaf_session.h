@@ -53,7 +53,7 @@ class LeafSession {
   // is no connection to the server `instance`. A connection that has ended is made again.
   void Read(std::span<LeafQuestion> questions, uint64_t instance);
 
-  // Of all connections.
+  // Returns the sums over all connections that the session has had.
   LeafReaderStatistics statistics() const;
 
  private:

@@ -1,4 +1,4 @@
-#include "base/long_double_text.h"
+#include "base/float_text.h"
 
 #include <cctype>
 #include <cerrno>
@@ -8,17 +8,27 @@
 
 namespace skep {
 
-std::optional<long double> ParseLongDouble(std::string_view text) {
-  if (text.empty() || text.size() >= kLongDoubleTextBytesMax) return std::nullopt;
+namespace {
+
+template <typename Number>
+std::optional<Number> Parse(std::string_view text, Number (*parse)(const char*, char**)) {
+  if (text.empty() || text.size() >= kFloatTextBytesMax) return std::nullopt;
   if (std::isspace(static_cast<unsigned char>(text[0])) != 0) return std::nullopt;
-  const std::string terminated(text);  // strtold needs the zero at the end
+  const std::string terminated(text);  // the function needs the zero at the end
   char* end = nullptr;
   errno = 0;
-  const long double number = std::strtold(terminated.c_str(), &end);
+  const Number number = parse(terminated.c_str(), &end);
   if (end != terminated.c_str() + terminated.size() || std::isnan(number)) return std::nullopt;
   const bool is_out_of_range = errno == ERANGE && (std::isinf(number) || number == 0);
   if (is_out_of_range || errno == EINVAL) return std::nullopt;
   return number;
+}
+
+}  // namespace
+
+std::optional<double> ParseDouble(std::string_view text) { return Parse(text, std::strtod); }
+std::optional<long double> ParseLongDouble(std::string_view text) {
+  return Parse(text, std::strtold);
 }
 
 std::string TextOf(long double number) {

@@ -1,4 +1,4 @@
-// long_double_text.h: floating-point numbers as INCRBYFLOAT reads and writes them.
+// float_text.h: floating-point numbers as Redis reads them, and as INCRBYFLOAT writes them.
 //
 // Numbers are computed as `long double`. Their text has at most 17 digits behind the point, no
 // exponent, and no zero at its end: what Redis calls the human-friendly form.
@@ -12,11 +12,12 @@
 namespace skep {
 
 // A longer text is not read as a number.
-inline constexpr size_t kLongDoubleTextBytesMax = 5 * 1024;
+inline constexpr size_t kFloatTextBytesMax = 5 * 1024;
 
-// Returns the number if all of `text` is one that strtold reads, without a blank before it, and
-// that is neither NaN nor beyond the range of the type; else nullopt. Infinity has a text.
-// Thread-safe. Allocates for texts of more than a few dozen bytes.
+// Each returns the number if all of `text` is one that strtod, or strtold, reads, without a blank
+// before it, and that is neither NaN nor beyond the range of the type; else nullopt. Infinity has a
+// text. Thread-safe. Both allocate for texts of more than a few dozen bytes.
+std::optional<double> ParseDouble(std::string_view text);
 std::optional<long double> ParseLongDouble(std::string_view text);
 
 // Requires a finite number. Thread-safe.

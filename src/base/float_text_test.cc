@@ -1,4 +1,4 @@
-#include "base/long_double_text.h"
+#include "base/float_text.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 // Goal: the texts are those of Redis.
 // Method: texts that people write and those at the edges, read and written again.
-TEST(LongDoubleText, RoundTrips) {
+TEST(FloatText, RoundTrips) {
   const std::pair<std::string_view, std::string_view> texts[] = {
       {"10.5", "10.5"},     {"3", "3"},         {"3.0", "3"},     {"-0", "0"},
       {"-0.0", "0"},        {"5.0e3", "5000"},  {"1e-2", "0.01"}, {"0x10", "16"},
@@ -24,18 +24,21 @@ TEST(LongDoubleText, RoundTrips) {
 }
 
 // Goal: the largest number has all its digits; what is no number is none.
-TEST(LongDoubleText, Edges) {
+TEST(FloatText, Edges) {
   const long double largest = std::numeric_limits<long double>::max();
   EXPECT_EQ(ParseLongDouble(TextOf(largest)), largest);
   EXPECT_TRUE(ParseLongDouble("inf"));
   const std::string zero_inside("1\0", 2);
-  const std::string too_long(kLongDoubleTextBytesMax, '1');
+  const std::string too_long(kFloatTextBytesMax, '1');
   for (const std::string& text :
        {std::string(), std::string(" 1"), std::string("1 "), std::string("abc"), std::string("nan"),
         std::string("1e99999"), std::string("1e-99999"), std::string("1.2.3"), zero_inside,
         too_long}) {
     EXPECT_FALSE(ParseLongDouble(text)) << text.substr(0, 20);
+    EXPECT_FALSE(ParseDouble(text)) << text.substr(0, 20);
   }
+  EXPECT_FALSE(ParseDouble("1e999"));
+  EXPECT_EQ(ParseDouble("-0.5e1"), -5.0);
 }
 
 }  // namespace
