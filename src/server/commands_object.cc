@@ -66,25 +66,30 @@ struct RestoreArgs {
   bool is_absolute = false;
 };
 
-// Returns Redis's error text, or an empty one.
+// Returns Redis's error text, or an empty one. One of IDLETIME and FREQ may be repeated, as in
+// Redis, and excludes the other.
 std::string_view ParseRestore(std::span<const std::string_view> options, RestoreArgs& to) {
-  bool has_access = false;
+  bool has_idle_time = false;
+  bool has_frequency = false;
   for (size_t i = 0; i < options.size(); ++i) {
-    const bool has_value = i + 1 < options.size() && !has_access;
-    const bool is_idle_time = EqualsIgnoringCase(options[i], "idletime");
+    const bool has_value = i + 1 < options.size();
     if (EqualsIgnoringCase(options[i], "replace")) {
       to.replaces = true;
     } else if (EqualsIgnoringCase(options[i], "absttl")) {
       to.is_absolute = true;
-    } else if (has_value && (is_idle_time || EqualsIgnoringCase(options[i], "freq"))) {
+    } else if (has_value && !has_frequency && EqualsIgnoringCase(options[i], "idletime")) {
+      const auto seconds = ParseInt64(options[++i]);
+      if (!seconds) return kNotAnInteger;
+      if (*seconds < 0) return "ERR Invalid IDLETIME value, must be >= 0";
+      has_idle_time = true;
+    } else if (has_value && !has_idle_time && EqualsIgnoringCase(options[i], "freq")) {
       constexpr int64_t kFrequencyMax = 255;
-      const auto number = ParseInt64(options[++i]);
-      if (!number) return kNotAnInteger;
-      if (is_idle_time && *number < 0) return "ERR Invalid IDLETIME value, must be >= 0";
-      if (!is_idle_time && (*number < 0 || *number > kFrequencyMax)) {
+      const auto frequency = ParseInt64(options[++i]);
+      if (!frequency) return kNotAnInteger;
+      if (*frequency < 0 || *frequency > kFrequencyMax) {
         return "ERR Invalid FREQ value, must be >= 0 and <= 255";
       }
-      has_access = true;
+      has_frequency = true;
     } else {
       return kSyntaxError;
     }
