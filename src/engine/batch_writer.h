@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "engine/engine.h"
 #include "skep/batch.h"
@@ -160,6 +161,15 @@ class BatchWriter {
     NoteDeadline(slot, key, deadline_ms);
     batch_.effects_.back().type = type;
   }
+  // Notes what another batch has told of this slot's request; the bytes are copied.
+  void NoteAgain(uint32_t slot, const Effect& effect) {
+    if (!batch_.notes_effects_) return;
+    batch_.effects_.push_back(effect);
+    Effect& copy = batch_.effects_.back();
+    copy.slot = slot;
+    copy.key = scratch().Copy(effect.key);
+    copy.value = scratch().Copy(effect.value);
+  }
   // Drops the effects, because the batch is executed once more.
   void ForgetEffects() { batch_.effects_.clear(); }
 
@@ -194,9 +204,12 @@ class BatchWriter {
     }
     to.item_count += span.count;
   }
-  // Requires that there is one.
+  // Drops also what was noted of the item. Requires that there is one.
   void DropFirstItem(uint32_t slot) {
     Outcome& from = outcome(slot);
+    const std::string_view key = batch_.items(slot).front().key;
+    std::erase_if(batch_.effects_,
+                  [&](const Effect& effect) { return effect.slot == slot && effect.key == key; });
     ItemSpan& span = batch_.item_spans_[from.first_span];
     span = span.From(1);
     if (span.count == 0) ++from.first_span;

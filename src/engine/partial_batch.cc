@@ -50,6 +50,8 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   rest.set_scan_visits_max(batch.scan_visits_max());
   rest.set_answer_bytes_max(batch.answer_bytes_max());
   rest.set_work_bytes_max(batch.work_bytes_max());
+  BatchWriter writer(batch);
+  rest.set_notes_effects(writer.notes_effects());
   std::vector<bool> is_left_out(batch.size());
   for (const Left& left : left_out) {
     for (uint32_t slot = left.part.begin; slot < left.part.end; ++slot) is_left_out[slot] = true;
@@ -57,6 +59,7 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   size_t parts = 0;
   // Where the slots are in the rest; those left out nowhere.
   std::vector<uint32_t> places(batch.size(), kNoLimit);
+  std::vector<uint32_t> slots;  // of the requests of the rest
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     for (; parts < batch.part_begins().size() && batch.part_begins()[parts] == slot; ++parts) {
       rest.BeginPart();
@@ -66,17 +69,16 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
     const bool is_chained = request.op == Op::kApply && request.has(Request::kOperandOfSlot);
     if (is_chained && request.limit < slot) request.limit = places[request.limit];
     places[slot] = rest.Add(request);
+    slots.push_back(slot);
   }
   const Version ticket = engine.Execute(rest);
-  BatchWriter writer(batch);
   writer.CountWork(rest.work_bytes());
-  uint32_t from = 0;
   std::optional<uint32_t> culprit;
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    if (is_left_out[slot]) continue;
-    if (rest.outcome(from).verdict != Verdict::kAborted) culprit = slot;
-    CopyOutcome(rest, from++, writer, slot);
+  for (uint32_t from = 0; from < slots.size(); ++from) {
+    if (rest.outcome(from).verdict != Verdict::kAborted) culprit = slots[from];
+    CopyOutcome(rest, from, writer, slots[from]);
   }
+  for (const Effect& effect : rest.effects()) writer.NoteAgain(slots[effect.slot], effect);
   if (!rest.applied()) {
     if (!culprit) {  // the snapshot is gone, and no executed request can say so
       culprit = left_out[0].culprit;

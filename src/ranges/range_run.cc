@@ -136,7 +136,7 @@ void RangeRun::TakeItems(const Batch& from) {
     item_bytes_ += item.key.size() + item.value.size();
   }
   for (const Effect& effect : from.effects()) {
-    out_.NoteDeadline(slot_, effect.key, effect.deadline_ms);
+    out_.NoteAgain(slot_, effect);
   }
   if (visits_left_ != kNoLimit) visits_left_ -= std::min(visits_left_, told.item_count);
   if (left_ == kNoLimit) return;

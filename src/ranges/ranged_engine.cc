@@ -25,6 +25,7 @@ EngineTraits TraitsOf(const std::vector<RangePart>& parts) {
     all.range_writes &= traits.range_writes;
     all.whole_batches &= traits.whole_batches;
     all.expiry &= traits.expiry;
+    all.types &= traits.types;
     all.key_bytes_max = std::min(all.key_bytes_max, traits.key_bytes_max);
     all.value_bytes_max = std::min(all.value_bytes_max, traits.value_bytes_max);
     all.key_bytes_min = std::max(all.key_bytes_min, traits.key_bytes_min);
@@ -169,7 +170,7 @@ void RangedEngine::ExecutePoints(const Batch& batch, BatchWriter& out) {
       out.outcome(points.slots[i]).version = 0;
     }
     for (const Effect& effect : points.batch.effects()) {
-      out.Note(points.slots[effect.slot], effect.kind, out.scratch().Copy(effect.value));
+      out.NoteAgain(points.slots[effect.slot], effect);
     }
     const size_t copied = batch.work_bytes() - copied_before;
     out.CountWork(points.batch.work_bytes() - std::min(copied, points.batch.work_bytes()));

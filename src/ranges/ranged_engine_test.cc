@@ -132,6 +132,18 @@ TEST_F(RangedEngineTest, AScanFromTheFloorLooksBelow) {
   EXPECT_EQ(Keys(), (std::vector<std::string>{"c", "s"})) << "two parts below";
 }
 
+// The place of the last part still has a key of the range below, which was moved away.
+TEST_F(RangedEngineTest, AForeignFloorLeavesNoEffect) {
+  Batch left_behind;
+  left_behind.Add({.op = Op::kPut, .key = "m", .value = "old", .deadline_ms = 1000});
+  parts_[2]->inner().Execute(left_behind);
+  for (const char* const key : {"c", "m"}) Run({.op = Op::kDelete, .key = key});
+  batch_.set_notes_effects(true);
+  Run(ScanFrom("r", kNoLimit, Request::kSeekFloor));
+  EXPECT_EQ(Keys(), std::vector<std::string>{"s"});
+  EXPECT_TRUE(batch_.effects().empty());
+}
+
 // A part that does not answer is not one without the key.
 TEST_F(RangedEngineTest, AFloorIsNotPassedOver) {
   for (const size_t away : {2u, 1u}) {

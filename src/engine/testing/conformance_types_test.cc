@@ -115,6 +115,7 @@ TEST_P(TypeConformance, Scans) {
 // Goal: an operand may be what an earlier slot returns, and an operation on nothing is left out.
 TEST_P(TypeConformance, OperandsOfSlots) {
   SKEP_NEEDS(types);
+  SKEP_NEEDS(atomic);
   const auto chained = [](std::string_view key, std::string_view head, uint32_t slot,
                           uint8_t flags = 0) {
     return Request{.op = Op::kApply,
@@ -160,6 +161,7 @@ TEST_P(TypeConformance, OperandsOfSlots) {
 // Method: of three parts the second is refused before the batch comes to the engine.
 TEST_P(TypeConformance, OperandsOfSlotsInAPartialBatch) {
   SKEP_NEEDS(types);
+  SKEP_NEEDS(atomic);
   Put("from", "abc");
   Batch batch(Batch::Kind::kAtomic);
   batch.set_now_ms(subject_.now_ms());
@@ -181,6 +183,29 @@ TEST_P(TypeConformance, OperandsOfSlotsInAPartialBatch) {
   look.Get("to");
   engine_.Execute(look);
   EXPECT_EQ(look.outcome(0).value, "abc");
+}
+
+// Goal: what is executed of a batch tells its effects, in its own slots.
+// Method: the first request is refused before the batch comes to the engine.
+TEST_P(TypeConformance, EffectsOfAPartialBatch) {
+  SKEP_NEEDS(types);
+  PutTyped("typed", "x", subject_.now_ms() + 1000);
+  Batch batch;
+  batch.set_now_ms(subject_.now_ms());
+  batch.set_notes_effects(true);
+  batch.Put("refused", "x");
+  batch.Apply("from", functions::kAppend, "abc");
+  batch.Scan(Range::From("typed"), {});
+  engine_.AwaitRelease(ExecutePartly(engine_, batch, [](uint32_t slot) {
+    return slot == 0 ? Status(Code::kIo, "refused") : Status();
+  }));
+  ASSERT_EQ(batch.effects().size(), 2u);
+  EXPECT_EQ(batch.effects()[0].slot, 1u);
+  EXPECT_EQ(batch.effects()[0].value, "abc");
+  EXPECT_EQ(batch.effects()[1].slot, 2u);
+  EXPECT_EQ(batch.effects()[1].key, "typed");
+  EXPECT_EQ(batch.effects()[1].type, kType);
+  EXPECT_EQ(batch.effects()[1].deadline_ms, subject_.now_ms() + 1000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, TypeConformance, testing::ValuesIn(EnginesUnderTest()),
