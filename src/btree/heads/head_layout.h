@@ -3,9 +3,10 @@
 //
 // Beside its items, a node has the head of each key: 16 bits that rise with the keys. They are made
 // of the key's word, the 8 bytes behind a prefix that all keys of the node share. Text has few bits
-// in a byte that ever differ, four of digits, so of a word only the bits count in which the words
-// of the node's keys differ (Form::mask): these, side by side, are a number; the head is that
-// number less the first key's, shifted so that the last key's just fits (heads::HeadOf). So
+// in a byte that ever differ, four of digits, so of a word only some bits count, the mask: all in
+// which the words of the node's keys differ, and few others (heads::Form). These, side by side, are
+// a number; the head is that number less the first key's, shifted so that the last key's just fits
+// (heads::HeadOf). So
 //
 //   head(a) < head(b)  =>  a < b          if heads are equal nothing follows: the keys decide.
 //
@@ -24,8 +25,8 @@
 //
 //   the search line  ->  one segment of heads  ->  the item
 //
-// and the front and a log item, if a tag says that the log may have the key; the tags of a long log
-// are in two lines. Scans and writes read the front and the log heads as well.
+// and the front and a log item, if a tag says that the log may have the key. Scans and writes read
+// the front and the log heads as well.
 //
 // A leaf; each line of the picture is one cache line.
 //   offset size
@@ -34,13 +35,13 @@
 //      0    32   header up to sorted_count (node.h); shortcut_end: where the fences are
 //
 //     32    16   word, version                                                 the search line
-//     48    24   Form
-//     72     8   samples: upper bytes of the first heads of segments 1 .. 8; 0xff if there is none
-//     80    16   tags of the first log items: 8 bits of a hash of their heads
+//     48    24   Form; with 7 samples: upper bytes of the first heads of segments 1 .. 7, 0xff if
+//                there is none
+//     72    24   tags of the log items: 8 bits of a hash of their heads
 //
 //     96    48   heads of the log items, in the order they came                the log heads
 //    144     8   deadline, as PaperLayout's
-//    152     8   tags of log items from 16 on
+//    152     8   zeros
 //
 //    160    2N   heads of the sorted items; N is their number rounded up to whole segments, and
 //                the heads behind the last item are 0xffff
@@ -54,7 +55,7 @@
 //
 // An inner node.
 //    -32    64   32 unused bytes; header up to sorted_count
-//     32    64   word, version, Form (no item forms), and 24 samples
+//     32    64   word, version, Form (no item forms, no samples), and 24 samples
 //     96    2N   heads of the separators
 //           8n   Links: child i + 1 has the keys from separator i up; header.left those below all
 //           2n   offsets of the separators, then these: u16 form | key; then the fences
@@ -80,7 +81,7 @@
 //       separator of an inner node is not its lower fence.
 //   H4  Heads, samples, log heads and tags are those of their keys; heads and samples behind the
 //       last one are 0xffff and 0xff. The mask is that of the bits in which the words of the
-//       sorted keys differ (heads::MaskForHeads); all bits if there are fewer than two keys.
+//       sorted keys differ (heads::ChooseMask); all bits if there are fewer than two keys.
 //   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
 //   H6  Version deltas do not fall, and `newest` is not below the last one.
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.

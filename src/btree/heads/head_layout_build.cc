@@ -72,14 +72,17 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
   // The words of outside keys must lie within the bytes that the node has of them.
   const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
   Form form = {.base = 0,
-               .mask = heads::kAllBits,
                .key_form = heads::kMixed,
                .value_form = 0,
-               .count = static_cast<uint16_t>(count),
+               .count = static_cast<uint16_t>(count & heads::kCountMask),
+               .wide = heads::kEightBits,
                .shift = 0,
                .squeezes = 0,
                .is_surmised = 0,
-               .prefix = 0};
+               .prefix = 0,
+               .samples = {},
+               .narrow = heads::kEightBits,
+               .wide_bytes = heads::kAllBytes};
   const uint32_t guaranteed = std::min(heads::GuaranteedPrefix(fences), prefix_max);
   form.prefix = static_cast<uint8_t>(guaranteed);
   if (count < 2) return form;
@@ -92,9 +95,41 @@ Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_vie
   return form;
 }
 
-void heads::SetMask(Form* form, uint64_t differing, std::string_view last) {
-  form->mask = MaskForHeads(*form, differing);
-  const auto [most, first] = ExtractBits(WordOf(*form, last), form->base, form->mask);
+// The choice depends on the widths of the bytes alone. So if more bits differ, but none outside the
+// mask, the choice is the same: no other one has become cheaper, and this one costs what it did.
+void heads::ChooseMask(Form* form, uint64_t differing) {
+  std::array<uint32_t, 8> widths;  // indexes of kWidths
+  uint32_t candidates = 1;         // for `narrow`: a bit for each
+  for (uint32_t byte = 0; byte < widths.size(); ++byte) {
+    const auto bits = static_cast<uint32_t>(std::bit_width(differing >> (56 - 8 * byte) & 0xff));
+    widths[byte] = bits <= 1 ? bits : bits - 1;
+    candidates |= 1u << widths[byte];
+  }
+  const uint32_t wide = std::ranges::max(widths);
+  uint32_t least = UINT32_MAX;
+  for (uint32_t left = candidates; left != 0; left &= left - 1) {
+    const auto narrow = static_cast<uint32_t>(std::countr_zero(left));
+    if (narrow > 0 && narrow == wide) break;
+    uint32_t cost = 0;
+    uint32_t wide_bytes = 0;
+    for (uint32_t byte = 0; byte < kChosenBytes; ++byte) {
+      const bool is_wide = widths[byte] > narrow;
+      wide_bytes |= uint32_t{is_wide} << byte;
+      cost += kWidths[is_wide ? wide : narrow];
+    }
+    if (cost >= least) continue;
+    least = cost;
+    form->narrow = narrow & 7;
+    form->wide_bytes = wide_bytes & kAllBytes;
+  }
+  form->wide = wide & 7;
+  const uint64_t mask = MaskOf(*form);
+  const uint64_t filled = mask | (mask - 1);
+  if (!form->squeezes && (filled & (filled + 1)) == 0) TakeAllBits(form);
+}
+
+void heads::SetShift(Form* form, std::string_view last) {
+  const auto [most, first] = ExtractBits(WordOf(*form, last), form->base, MaskOf(*form));
   form->shift = static_cast<uint8_t>(std::countl_zero((most - first) | 1)) & 0x3f;
 }
 
@@ -104,7 +139,7 @@ void heads::PutForm(NodeHeader* node, const Form& form) {
 }
 
 void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {
-  std::memset(leaf->bytes() + kTagsAt, 0, kTagsInSearchLine);
+  std::memset(leaf->bytes() + kTagsAt, 0, kLogItemsMax);
   std::memset(leaf->bytes() + kLogHeadsAt, 0, kLeafHeadsAt - kLogHeadsAt);
   Store(leaf, kDeadlineAt, deadline_ms);
 }
@@ -113,7 +148,8 @@ void heads::FinishHeads(NodeHeader* node) {
   const bool is_leaf = node->is_leaf();
   const uint32_t count = node->sorted_count;
   uint16_t* const all = NumbersAt(node, is_leaf ? kLeafHeadsAt : kInnerHeadsAt);
-  std::byte* const samples = node->bytes() + kSamplesAt;
+  std::byte* const samples =
+      node->bytes() + (is_leaf ? kFormAt + offsetof(Form, samples) : kInnerSamplesAt);
   const uint32_t samples_max = is_leaf ? kLeafSamplesMax : kInnerSamplesMax;
   std::fill(all + count, all + HeadSlots(count), uint16_t{0xffff});
   const uint32_t shift = SampleShift(count, samples_max);

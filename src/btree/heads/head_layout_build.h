@@ -9,32 +9,34 @@
 namespace skep::btree::heads {
 
 // The form of a node with `count` sorted keys, `first` to `last` (own bytes), without an item form,
-// with the words as they are in the keys and without a mask.
+// with the words as they are in the keys and with all bits in the mask.
 Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, uint32_t count,
               const Fences& fences);
-// Gives the form its mask, as keys' words differ in the bits `differing`, and the shift with which
-// the head of `last` just fits.
-void SetMask(Form* form, uint64_t differing, std::string_view last);
+// Gives the form the mask with the fewest bits that has all of `differing`, in which the words of
+// the keys differ; but all bits if it leaves out none between the highest and the lowest.
+void ChooseMask(Form* form, uint64_t differing);
+// Gives the form the shift with which the head of `last`, the greatest key, just fits.
+void SetShift(Form* form, std::string_view last);
 // Makes words of letters next to digits.
 inline void Squeeze(Form* form) {
   form->squeezes = 1;
   form->base = SqueezeLetters(form->base);
 }
 // Whether words that differ in these bits may be digits and letters.
-inline bool MayHaveLetters(uint64_t mask) { return (mask & 0x4040404040404040) != 0; }
+inline bool MayHaveLetters(uint64_t differing) { return (differing & 0x4040404040404040) != 0; }
 
 // The bits in which the words of a node's `count` keys differ; there are at least two keys, and
 // key(i) gives the own bytes of one. Keys rise, so the highest of these bits is one in which the
 // first and the last differ. Cost: of binary keys only the first few are looked at, as they differ
 // in all lower bits.
 template <class KeyAt>
-uint64_t MaskOf(const Form& form, uint32_t count, KeyAt key) {
-  uint64_t mask = WordOf(form, key(count - 1)) ^ form.base;
-  const uint64_t most = mask == 0 ? 0 : ~uint64_t{0} >> std::countl_zero(mask);
-  for (uint32_t i = 1; i + 1 < count && mask != most; ++i) {
-    mask |= WordOf(form, key(i)) ^ form.base;
+uint64_t DifferingBits(const Form& form, uint32_t count, KeyAt key) {
+  uint64_t differing = WordOf(form, key(count - 1)) ^ form.base;
+  const uint64_t most = differing == 0 ? 0 : ~uint64_t{0} >> std::countl_zero(differing);
+  for (uint32_t i = 1; i + 1 < count && differing != most; ++i) {
+    differing |= WordOf(form, key(i)) ^ form.base;
   }
-  return mask;
+  return differing;
 }
 
 // The whole form of a node with `count` sorted keys.
@@ -44,16 +46,17 @@ Form FormOfKeys(const Codec& codec, uint32_t count, const Fences& fences, KeyAt 
   const std::string_view last = key(count - 1);
   Form form = MakeForm(codec, key(0), last, count, fences);
   if (count == 1) return form;
-  uint64_t mask = MaskOf(form, count, key);
+  uint64_t differing = DifferingBits(form, count, key);
   uint32_t hexadecimal = 0;
-  if (MayHaveLetters(mask)) {
+  if (MayHaveLetters(differing)) {
     while (hexadecimal < count && IsHexadecimal(WordOf(form, key(hexadecimal)))) ++hexadecimal;
   }
   if (hexadecimal == count) {
     Squeeze(&form);
-    mask = MaskOf(form, count, key);
+    differing = DifferingBits(form, count, key);
   }
-  SetMask(&form, mask, last);
+  ChooseMask(&form, differing);
+  SetShift(&form, last);
   return form;
 }
 
@@ -63,22 +66,22 @@ template <class KeyAt, class AddedKeyAt>
 Form FormOfGrown(const Codec& codec, const Form& before, uint32_t count, const Fences& fences,
                  KeyAt key, uint32_t added, AddedKeyAt added_key) {
   const auto make_anew = [&] { return FormOfKeys(codec, count, fences, key); };
-  if (before.count < 2 || before.mask == kAllBits) return make_anew();
+  if (before.count < 2 || HasAllBits(before)) return make_anew();
   const std::string_view last = key(count - 1);
   Form form = MakeForm(codec, key(0), last, count, fences);
   if (form.prefix != before.prefix) return make_anew();
-  uint64_t mask = before.mask;
-  bool is_hexadecimal = before.squeezes;
-  if (before.squeezes) Squeeze(&form);
+  const uint64_t others = ~MaskOf(before);
   for (uint32_t i = 0; i < added; ++i) {
     const std::string_view one = added_key(i);
-    mask |= WordOf(before, one) ^ before.base;
-    is_hexadecimal = is_hexadecimal && IsHexadecimal(WordAt(one, form.prefix));
+    if (((WordOf(before, one) ^ before.base) & others) != 0) return make_anew();
+    if (before.squeezes && !IsHexadecimal(WordAt(one, form.prefix))) return make_anew();
   }
-  // The keys that made the words what they are have not gone.
-  const bool has_new_letters = MayHaveLetters(mask) && !MayHaveLetters(before.mask);
-  if (before.squeezes ? !is_hexadecimal : has_new_letters) return make_anew();
-  SetMask(&form, mask, last);
+  // The keys that made the words and the mask what they are have not gone.
+  if (before.squeezes) Squeeze(&form);
+  form.wide = before.wide;
+  form.narrow = before.narrow;
+  form.wide_bytes = before.wide_bytes;
+  SetShift(&form, last);
   return form;
 }
 
@@ -101,8 +104,8 @@ void FinishHeads(NodeHeader* node);
 bool HasRoomForForms(const Geometry& geometry, uint32_t bytes, uint32_t items);
 
 inline bool MakesEqualHeads(const Form& a, const Form& b) {
-  return a.base == b.base && a.mask == b.mask && a.shift == b.shift && a.squeezes == b.squeezes &&
-         a.prefix == b.prefix;
+  return a.base == b.base && MaskOf(a) == MaskOf(b) && a.shift == b.shift &&
+         a.squeezes == b.squeezes && a.prefix == b.prefix;
 }
 
 inline uint16_t* NumbersAt(NodeHeader* node, uint32_t at) {

@@ -32,20 +32,17 @@ inline constexpr uint16_t kMixed = 0xffff;  // the items do not share one form
 
 inline constexpr uint32_t kSearchLineAt = offsetof(NodeHeader, word);
 inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
-inline constexpr uint32_t kSamplesAt = 72;
-inline constexpr uint32_t kLeafSamplesMax = 8;
-inline constexpr uint32_t kTagsAt = 80;  // leaf: of the log's first items
-inline constexpr uint32_t kTagsInSearchLine = 16;
+inline constexpr uint32_t kLeafSamplesMax = 7;  // Form::samples
+inline constexpr uint32_t kTagsAt = 72;         // leaf
+inline constexpr uint32_t kInnerSamplesAt = 72;
 inline constexpr uint32_t kInnerSamplesMax = 24;
 inline constexpr uint32_t kInnerHeadsAt = 96;
-inline constexpr uint32_t kLogHeadsAt = 96;    // leaf
-inline constexpr uint32_t kDeadlineAt = 144;   // leaf
-inline constexpr uint32_t kLaterTagsAt = 152;  // leaf: of the log's other items
+inline constexpr uint32_t kLogHeadsAt = 96;   // leaf
+inline constexpr uint32_t kDeadlineAt = 144;  // leaf; the 8 bytes behind it are zeros
 inline constexpr uint32_t kLeafHeadsAt = 160;
-static_assert(kSearchLineAt + 64 == kTagsAt + kTagsInSearchLine);
-static_assert(kSearchLineAt + 64 == kSamplesAt + kInnerSamplesMax);
+static_assert(kSearchLineAt + 64 == kTagsAt + kLogItemsMax);
+static_assert(kSearchLineAt + 64 == kInnerSamplesAt + kInnerSamplesMax);
 static_assert(kLogHeadsAt + 2 * kLogItemsMax == kDeadlineAt);
-static_assert(kLaterTagsAt + kLogItemsMax - kTagsInSearchLine == kLeafHeadsAt);
 
 // The bytes before a leaf; before an inner node they are unused. They make kSearchLineAt begin a
 // cache line.
@@ -63,28 +60,67 @@ inline Front* FrontOf(const NodeHeader* leaf) {
 }
 
 // Says how heads are made of keys, and what all items of a leaf have in common: 24 bytes at
-// kFormAt.
+// kFormAt. The mask has the lowest bits of each byte of a word. To take few bits itself it has two
+// widths for them: of the first five bytes, the highest, those that `wide_bytes` has a bit for (the
+// lowest bit for the first byte) have the width `wide`, the others `narrow`; the last three have
+// `wide`. A head seldom reaches further than five bytes of text.
 struct Form {
   uint64_t base;         // the first key's word: its bytes from `prefix` on, the first one highest
-  uint64_t mask;         // the bits that make heads: MaskForHeads
   uint16_t key_form;     // length and flags of every key (node_field.h), or kMixed
   uint16_t value_form;   // the same of every value, if key_form is not kMixed
-  uint16_t count;        // the header's sorted_count, here in the search line
+  uint16_t count : 13;   // the header's sorted_count, here in the search line
+  uint16_t wide : 3;     // an index of kWidths
   uint8_t shift : 6;     // to the left; then the upper 16 bits of 64 are a head
   uint8_t squeezes : 1;  // the words have their letters next to their digits: SqueezeLetters
-  uint8_t is_surmised : 1;  // not all keys that belong to the node begin with the prefix
-  uint8_t prefix;           // all keys of the sorted block have these bytes in common
+  uint8_t is_surmised : 1;           // not all keys that belong to the node begin with the prefix
+  uint8_t prefix;                    // all keys of the sorted block have these bytes in common
+  uint8_t samples[kLeafSamplesMax];  // leaf: upper bytes of the first heads of segments
+  uint8_t narrow : 3;                // an index of kWidths, below `wide`, or kEightBits: all bits
+  uint8_t wide_bytes : 5;
 };
 static_assert(sizeof(Form) == 24);
-static_assert(kFormAt + sizeof(Form) == kSamplesAt);
+static_assert(kFormAt + sizeof(Form) == kTagsAt);
+// A key takes 2 bytes at least, or is one of 256, and its head 2.
+static_assert(Geometry::kBufferBytesMax / 4 <= 1 << 13);
 
-// The mask of a node whose keys' words differ in the bits `differing`: these; but all bits, that is
-// words as they are, if it leaves out none between the highest and the lowest. Subtracting the
-// first key's word leaves out those above, and the shift those below.
-inline constexpr uint64_t kAllBits = ~uint64_t{0};
-inline uint64_t MaskForHeads(const Form& form, uint64_t differing) {
-  const uint64_t filled = differing | (differing - 1);
-  return !form.squeezes && (filled & (filled + 1)) == 0 ? kAllBits : differing;
+// The bits of a byte that a mask may have.
+inline constexpr std::array<uint8_t, 8> kWidths = {0, 2, 3, 4, 5, 6, 7, 8};
+inline constexpr uint32_t kEightBits = 7;
+inline constexpr uint32_t kCountMask = (1u << 13) - 1;
+inline constexpr uint32_t kAllBytes = 0x1f;
+inline constexpr uint32_t kChosenBytes = 5;
+
+// For each width, a word of bytes with so many bits.
+inline constexpr auto kBitsInEach = [] {
+  std::array<uint64_t, kWidths.size()> words = {};
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] = 0x0101010101010101 * ((uint64_t{1} << kWidths[i]) - 1);
+  }
+  return words;
+}();
+// For each value of Form::wide_bytes, the whole bytes that are wide.
+inline constexpr auto kWideBytes = [] {
+  std::array<uint64_t, kAllBytes + 1> words = {};
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] = 0xffffff;
+    for (uint32_t byte = 0; byte < kChosenBytes; ++byte) {
+      if ((i >> byte & 1) != 0) words[i] |= uint64_t{0xff} << (56 - 8 * byte);
+    }
+  }
+  return words;
+}();
+
+// The bits that make heads.
+inline uint64_t MaskOf(const Form& form) {
+  const uint64_t wide_bytes = kWideBytes[form.wide_bytes];
+  return (kBitsInEach[form.wide] & wide_bytes) | (kBitsInEach[form.narrow] & ~wide_bytes);
+}
+// Whether the mask has all bits, as of binary keys. Subtracting the first key's word leaves out
+// those above that no key has, and the shift those below.
+inline bool HasAllBits(const Form& form) { return form.narrow == kEightBits; }
+inline void TakeAllBits(Form* form) {
+  form->wide = form->narrow = kEightBits;
+  form->wide_bytes = kAllBytes;
 }
 
 inline const Form& FormOf(const NodeHeader* node) {
@@ -152,20 +188,21 @@ inline uint64_t WordOf(const Form& form, std::string_view key) {
 // the other, order them. A word that differs from them all in another bit is above or below each
 // that has the bits above that one in common with it: it gets ones, or zeros, from there on.
 inline uint64_t AboveFirst(const Form& form, uint64_t word) {
-  const uint64_t foreign = (word ^ form.base) & ~form.mask;
+  const uint64_t mask = MaskOf(form);
+  const uint64_t foreign = (word ^ form.base) & ~mask;
   if (foreign != 0) [[unlikely]] {
     const uint64_t from_there_on = ~uint64_t{0} >> std::countl_zero(foreign);
     const bool is_above = word & foreign & ~(from_there_on >> 1);
     word = is_above ? word | from_there_on : word & ~from_there_on;
   }
-  const auto [number, first] = ExtractBits(word, form.base, form.mask);
+  const auto [number, first] = ExtractBits(word, form.base, mask);
   return number > first ? number - first : 0;
 }
 
 // The head of a key.
 inline uint16_t HeadOf(const Form& form, std::string_view key) {
   uint64_t above_first;
-  if (form.mask == kAllBits) {  // of binary keys, mostly
+  if (HasAllBits(form)) {
     const uint64_t word = WordAt(key, form.prefix);
     if (word <= form.base) return 0;
     above_first = word - form.base;
@@ -196,15 +233,11 @@ inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
 // The tag of a head: 8 bits of its product with a large odd number, because the heads of text do
 // not have all values and are often multiples of a power of two. A tag tells most log items apart
 // that a search does not want, without a look at them. Tags are read and written as whole words,
-// too: word 0 and 1 are in the search line, word 2 is beside the log's heads.
+// too.
 inline uint8_t TagOf(uint16_t head) { return static_cast<uint8_t>(head * 0x9e3779b1u >> 24); }
-inline constexpr uint32_t TagsWordAt(uint32_t index) {
-  return 8 * index < kTagsInSearchLine ? kTagsAt + 8 * index
-                                       : kLaterTagsAt + 8 * index - kTagsInSearchLine;
-}
 inline std::atomic_ref<uint64_t> TagsWord(const NodeHeader* node, uint32_t index) {
-  auto* const at = const_cast<std::byte*>(node->bytes()) + TagsWordAt(index);
-  return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(at));
+  auto* const at = const_cast<std::byte*>(node->bytes()) + kTagsAt;
+  return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
 }
 // Called by the holder of the lock.
 inline void SetTag(NodeHeader* node, uint32_t index, uint8_t tag) {
@@ -217,12 +250,10 @@ inline uint8_t Tag(const NodeHeader* node, uint32_t index) {
   const uint64_t word = TagsWord(node, index / 8).load(std::memory_order_relaxed);
   return static_cast<uint8_t>(word >> (8 * (index % 8)));
 }
-// A bit for each of the first `count` log items with this tag. Cost: the search line alone, up to
-// kTagsInSearchLine items.
+// A bit for each of the first `count` log items with this tag. Cost: the search line alone.
 inline uint32_t LogItemsTagged(const NodeHeader* node, uint32_t count, uint8_t tag) {
   const auto word = [&](uint32_t i) { return TagsWord(node, i).load(std::memory_order_relaxed); };
-  const uint64_t later = count > kTagsInSearchLine ? word(2) : 0;
-  return EqualBytes24(word(0), word(1), later, tag) & ((uint32_t{1} << count) - 1);
+  return EqualBytes24(word(0), word(1), word(2), tag) & ((uint32_t{1} << count) - 1);
 }
 
 // Copies all log heads; those not published yet may have any content.

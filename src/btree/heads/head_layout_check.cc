@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "btree/heads/head_layout_build.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/node_field_check.h"
 
@@ -169,15 +170,22 @@ class HeadLayout::Checker {
     for (uint32_t i = 0; i < count && count > 1; ++i) {
       differing |= heads::WordOf(form, heads::OwnBytes(Key(i))) ^ form.base;
     }
-    const uint64_t mask = count < 2 ? heads::kAllBits : heads::MaskForHeads(form, differing);
-    if (mask != form.mask) return "H4: the mask";
+    heads::Form chosen = form;
+    heads::TakeAllBits(&chosen);
+    if (count >= 2) heads::ChooseMask(&chosen, differing);
+    if (form.wide != chosen.wide || form.narrow != chosen.narrow ||
+        form.wide_bytes != chosen.wide_bytes) {
+      return "H4: the mask";
+    }
     const uint32_t samples_max =
         node_->is_leaf() ? heads::kLeafSamplesMax : heads::kInnerSamplesMax;
+    const uint32_t samples_at =
+        node_->is_leaf() ? heads::kFormAt + offsetof(heads::Form, samples) : heads::kInnerSamplesAt;
     const uint32_t shift = heads::SampleShift(count, samples_max);
     for (uint32_t i = 0; i < samples_max; ++i) {
       const uint32_t at = (i + 1) << shift;
       const uint32_t sample = at < count ? all[at] >> 8 : 0xff;
-      if (field::Load<uint8_t>(node_, heads::kSamplesAt + i) != sample) return "H4: a sample";
+      if (field::Load<uint8_t>(node_, samples_at + i) != sample) return "H4: a sample";
     }
     return nullptr;
   }

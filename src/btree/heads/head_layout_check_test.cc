@@ -121,7 +121,7 @@ TEST_F(HeadLayoutCheck, NumberOfItems) {
     ExpectBroken(*node, "H1: the number of items");
     node->node()->sorted_count = 69;
     EXPECT_NE(node->Check(), nullptr);
-    node->node()->sorted_count = form.count = 65535;
+    node->node()->sorted_count = form.count = heads::kCountMask;
     SetForm(*node, form);
     ExpectBroken(*node, "H1: heads");
   }
@@ -304,24 +304,29 @@ TEST_F(HeadLayoutCheck, HeadsFollowTheForm) {
     SetForm(*node, form);
     ExpectBroken(*node, "H4: a head");
     form = sound;
-    form.mask >>= 1;
+    form.wide ^= 1;
     SetForm(*node, form);
     ExpectBroken(*node, "H4");
-    form.mask = sound.mask & (sound.mask - 1);
+    form = sound;
+    form.narrow ^= 1;
+    SetForm(*node, form);
+    ExpectBroken(*node, "H4");
+    form = sound;
+    form.wide_bytes ^= 1;
     SetForm(*node, form);
     ExpectBroken(*node, "H4");
   }
 }
 
 TEST_F(HeadLayoutCheck, SamplesAreTheFirstHeadsOfSegments) {
-  for (const uint32_t sample : {0u, 1u, 2u, 7u}) {
-    const uint32_t at = heads::kSamplesAt + sample;
+  for (const uint32_t sample : {0u, 1u, 2u, 6u}) {
+    const uint32_t at = heads::kFormAt + offsetof(heads::Form, samples) + sample;
     const auto upper_byte = Get<uint8_t>(uniform_, at);
     Set<uint8_t>(uniform_, at, upper_byte - 1);
     ExpectBroken(uniform_, "H4: a sample");
     Set<uint8_t>(uniform_, at, upper_byte);
   }
-  Set<uint8_t>(inner_, heads::kSamplesAt + 23, 0);
+  Set<uint8_t>(inner_, heads::kInnerSamplesAt + 23, 0);
   ExpectBroken(inner_, "H4: a sample");
 }
 

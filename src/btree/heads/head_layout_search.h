@@ -26,13 +26,13 @@ uint16_t HeadIn(const NodeHeader* node, std::string_view own_bytes, First first)
 // The offset in heads of the segment at which a search for `head` begins: that of the last sample
 // below it. Samples are only upper bytes, so the search may have to go on beyond the next one.
 inline uint32_t LeafSegment(const NodeHeader* leaf, uint16_t head) {
-  const uint32_t passed =
-      CountBytesBelow8(leaf->bytes() + kSamplesAt, static_cast<uint8_t>(head >> 8));
+  const auto* const samples = reinterpret_cast<const std::byte*>(FormOf(leaf).samples);
+  const uint32_t passed = CountBytesBelow7(samples, static_cast<uint8_t>(head >> 8));
   return passed << SampleShift(FormOf(leaf).count, kLeafSamplesMax);
 }
 inline uint32_t InnerSegment(const NodeHeader* inner, uint16_t head) {
   const uint32_t passed =
-      CountBytesBelow24(inner->bytes() + kSamplesAt, static_cast<uint8_t>(head >> 8));
+      CountBytesBelow24(inner->bytes() + kInnerSamplesAt, static_cast<uint8_t>(head >> 8));
   return passed << SampleShift(FormOf(inner).count, kInnerSamplesMax);
 }
 
@@ -191,10 +191,8 @@ inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   if (form.is_surmised) return {};
   const uint16_t head = heads::HeadOf(form, key);
   FetchLine(heads::HeadsOf(node_, true) + heads::LeafSegment(node_, head));
-  const uint32_t in_line = std::min(visible_, heads::kTagsInSearchLine);
-  const uint32_t tagged = heads::LogItemsTagged(node_, in_line, heads::TagOf(head));
+  const uint32_t tagged = heads::LogItemsTagged(node_, visible_, heads::TagOf(head));
   if (tagged != 0) FetchLine(heads::FrontOf(node_));
-  if (visible_ > in_line) FetchLine(node_->bytes() + heads::kLogHeadsAt);
   return {.head = head, .at = 0, .known = true, .used = used_, .tagged = tagged};
 }
 
@@ -214,9 +212,6 @@ inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) c
 
 inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
   if (!spot->known) return;
-  if (visible_ > heads::kTagsInSearchLine) {
-    spot->tagged = heads::LogItemsTagged(node_, visible_, heads::TagOf(spot->head));
-  }
   if (items == 1) {
     for (uint32_t same = spot->tagged; same != 0; same &= same - 1) {
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(same)));

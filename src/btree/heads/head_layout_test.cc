@@ -172,21 +172,21 @@ TEST(HeadLayout, HeadsRiseWithKeys) {
 
 // Goal: samples lie no closer than a segment, and their number is enough for any node.
 TEST(HeadLayout, SamplesLieFurtherApartIfThereAreManyItems) {
-  EXPECT_EQ(heads::SampleShift(0, 8), 5);
-  EXPECT_EQ(heads::SampleShift(287, 8), 5);
-  EXPECT_EQ(heads::SampleShift(288, 8), 6);
-  EXPECT_EQ(heads::SampleShift(575, 8), 6);
-  EXPECT_EQ(heads::SampleShift(576, 8), 7);
+  EXPECT_EQ(heads::SampleShift(0, 7), 5);
+  EXPECT_EQ(heads::SampleShift(255, 7), 5);
+  EXPECT_EQ(heads::SampleShift(256, 7), 6);
+  EXPECT_EQ(heads::SampleShift(511, 7), 6);
+  EXPECT_EQ(heads::SampleShift(512, 7), 7);
   EXPECT_EQ(heads::SampleShift(1055, 32), 5);
   EXPECT_EQ(heads::SampleShift(1056, 32), 6);
 }
 
 // Counts at which the last segment is full or not, and at which samples lie 32, 64, 128 heads
 // apart.
-constexpr uint32_t kCounts[] = {0,    1,    2,    31,   32,   33,   63,   64,   65,
-                                255,  256,  257,  287,  288,  289,  319,  320,  321,
-                                544,  575,  576,  577,  640,  641,  1023, 1024, 1025,
-                                1055, 1056, 1057, 1087, 1088, 1089, 1120, 1121, 1500};
+constexpr uint32_t kCounts[] = {0,    1,    2,    31,   32,   33,   63,   64,   65,   255,
+                                256,  257,  287,  288,  289,  319,  320,  321,  511,  512,
+                                544,  575,  576,  577,  640,  641,  1023, 1024, 1025, 1055,
+                                1056, 1057, 1087, 1088, 1089, 1120, 1121, 1500};
 
 // Goal: a leaf finds each of its keys, and the gap of each key that it does not have, at all counts
 // of items, whether their sizes are the same or not.

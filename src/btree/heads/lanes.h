@@ -121,18 +121,18 @@ inline void RanksAmong24(const uint16_t* numbers, uint32_t count, uint16_t* rank
 #endif
 }
 
-// How many of the first 8, or of 24 bytes are below `bound`. Behind the 24 bytes there must be 8
-// more, which may be any.
-inline uint32_t CountBytesBelow8(const std::byte* bytes, uint8_t bound) {
+// How many of the first 7, or of 24 bytes are below `bound`. Behind the 7 bytes there must be one
+// more, behind the 24 bytes 8 more, which may be any.
+inline uint32_t CountBytesBelow7(const std::byte* bytes, uint8_t bound) {
 #if defined(__SSE4_1__)
   const __m128i lanes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
   const __m128i bounds = _mm_set1_epi8(static_cast<char>(bound));
   const __m128i not_below = _mm_cmpeq_epi8(_mm_max_epu8(lanes, bounds), lanes);
-  return 8 - static_cast<uint32_t>(
-                 std::popcount(static_cast<uint32_t>(_mm_movemask_epi8(not_below)) & 0xffu));
+  return 7 - static_cast<uint32_t>(
+                 std::popcount(static_cast<uint32_t>(_mm_movemask_epi8(not_below)) & 0x7fu));
 #else
   uint32_t below = 0;
-  for (int i = 0; i < 8; ++i) below += static_cast<uint8_t>(bytes[i]) < bound;
+  for (int i = 0; i < 7; ++i) below += static_cast<uint8_t>(bytes[i]) < bound;
   return below;
 #endif
 }

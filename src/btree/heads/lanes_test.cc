@@ -74,7 +74,7 @@ TEST(Lanes, BytesAsPlainLoops) {
     const auto* const at = reinterpret_cast<const std::byte*>(bytes);
     const uint8_t bound = edge();
     const auto is_below = [&](uint8_t byte) { return byte < bound; };
-    ASSERT_EQ(CountBytesBelow8(at, bound), std::count_if(bytes, bytes + 8, is_below));
+    ASSERT_EQ(CountBytesBelow7(at, bound), std::count_if(bytes, bytes + 7, is_below));
     ASSERT_EQ(CountBytesBelow24(at, bound), std::count_if(bytes, bytes + 24, is_below));
     std::array<uint64_t, 3> words;
     std::memcpy(words.data(), bytes, sizeof(words));

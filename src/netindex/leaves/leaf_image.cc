@@ -111,12 +111,10 @@ bool LeafSpot::AddLogPieces() {
 
 bool LeafSpot::AgreesWith(const std::byte* log_image) const {
   const uint32_t count = head_.log_items();
-  const uint32_t first = std::min(count, heads::kTagsInSearchLine);
   const auto agrees = [&](size_t at, uint32_t bytes) {
     return std::memcmp(log_image + at, head_.image_ + at, bytes) == 0;
   };
-  return agrees(kFrontBytes + heads::kTagsAt, first) &&
-         agrees(kFrontBytes + heads::kLaterTagsAt, count - first) &&
+  return agrees(kFrontBytes + heads::kTagsAt, count) &&
          agrees(offsetof(heads::Front, places), count);
 }
 

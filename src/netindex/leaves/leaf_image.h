@@ -49,7 +49,7 @@ struct Piece {
 inline constexpr uint32_t kFrontBytes = btree::heads::kFrontBytes;
 // What a reader looks at before all else: the fields that tell a node, and its form.
 inline constexpr Piece kSightPiece{.begin = kFrontBytes + btree::heads::kSearchLineAt,
-                                   .end = kFrontBytes + btree::heads::kSamplesAt};
+                                   .end = kFrontBytes + btree::heads::kTagsAt};
 // The words of the log that a writer changes before it publishes an item.
 inline constexpr Piece kLogPiece{.begin = 0, .end = kFrontBytes + btree::heads::kLeafHeadsAt};
 
