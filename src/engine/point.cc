@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "engine/element_functions.h"
+#include "engine/request_chain.h"
 
 namespace skep {
 namespace {
@@ -221,8 +222,10 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
       out.Refuse(slot, {Code::kInvalidArgument, "an operand is of an earlier slot"});
       return {};
     }
-    if (r.has(Request::kUnlessNone) && out.outcome(r.limit).value.empty()) {
+    const std::string_view operand = out.outcome(r.limit).value;
+    if (operand.empty() ? r.has(Request::kUnlessNone) : HasUnlessSome(r)) {
       outcome.verdict = Verdict::kDone;
+      outcome.value = operand;
       out.Note(slot, Effect::Kind::kNothing);
       return {};
     }

@@ -4,6 +4,7 @@
 // Every batch is also checked against the oracle, unless it chains operands, which the oracle does
 // not know.
 #include "engine/partial_batch.h"
+#include "engine/request_chain.h"
 #include "engine/testing/conformance.h"
 #include "engine/testing/random_batch.h"
 
@@ -132,6 +133,7 @@ TEST_P(TypeConformance, OperandsOfSlots) {
   };
   Put("from", "abc");
   PutTyped("typed", "x");
+  PutTyped("second", "xyz");
   batch.Apply("from", ReverseFunction(), "keep");  // returns the value
   batch.Add(chained("to", "head ", 0));
   batch.Apply("none", ReverseFunction(), "keep");  // returns nothing
@@ -143,6 +145,21 @@ TEST_P(TypeConformance, OperandsOfSlots) {
   look.Get("to");
   engine_.Execute(look);
   EXPECT_EQ(look.outcome(0).value, "head abc");
+
+  batch.Clear();  // the first slot that returns something is the last that does anything
+  batch.Apply("none", ReverseFunction(), "keep");
+  const auto unless_some = [&](std::string_view key, uint32_t slot) {
+    return ChainedAfter(slot, key, TypedReverseFunction(), "keep");
+  };
+  batch.Add(unless_some("second", 0));
+  batch.Add(unless_some("to", 1));  // it has a value of another type, which is not asked for
+  batch.Add(unless_some("third", 2));
+  run();
+  ASSERT_TRUE(batch.applied());
+  EXPECT_EQ(batch.outcome(1).value, "xyz");
+  EXPECT_EQ(batch.outcome(1).integer, 1);
+  EXPECT_EQ(batch.outcome(3).value, "xyz");
+  EXPECT_EQ(batch.outcome(3).integer, 0);
 
   batch.Clear();  // a slot that is not an earlier one
   batch.Add(chained("to", "", 0));
