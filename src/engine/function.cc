@@ -29,6 +29,8 @@ struct Registry {
     Add(types::SetFunctions());
     Add(types::ListFunctions());
     Add(types::SortedSetFunctions());
+    Add(types::SortedSetJoinFunctions());
+    Add(types::HyperLogLogFunctions());
   }
   void Add(std::span<const types::TypeFunction> functions) SKEP_REQUIRES(mutex) {
     for (const auto& [name, body, type, reads_only] : functions) {

@@ -33,5 +33,7 @@ std::span<const TypeFunction> HashFunctions();
 std::span<const TypeFunction> SetFunctions();
 std::span<const TypeFunction> ListFunctions();
 std::span<const TypeFunction> SortedSetFunctions();
+std::span<const TypeFunction> SortedSetJoinFunctions();
+std::span<const TypeFunction> HyperLogLogFunctions();
 
 }  // namespace skep::types

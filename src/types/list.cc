@@ -282,19 +282,6 @@ FunctionEffect InsertElement(const FunctionInput& input) {
   return Number(-1);
 }
 
-// The elements of a list, from the first to the last; nothing if the bytes are wrong.
-std::optional<Texts> ReadElements(const Counted& list) {
-  Texts texts;
-  texts.reserve(list.members);
-  std::string_view rest = list.body;
-  std::string_view text;
-  for (uint64_t i = 0; i < list.members; ++i) {
-    if (!TakeElement(rest, &text)) return std::nullopt;
-    texts.push_back(text);
-  }
-  return texts;
-}
-
 FunctionEffect RemoveElements(const FunctionInput& input) {
   std::string_view operand = input.operand;
   const auto count = TakeNumber(operand);
@@ -302,7 +289,7 @@ FunctionEffect RemoveElements(const FunctionInput& input) {
   if (!count || !TakeText(operand, &wanted)) return Failure(kBadOperand);
   const auto list = ReadCounted(input.value);
   if (!list) return Failure(kNoCollection);
-  auto texts = ReadElements(*list);
+  auto texts = ReadListElements(*list);
   if (!texts) return Failure(kNoCollection);
   const uint64_t most = *count == 0  ? UINT64_MAX
                         : *count < 0 ? uint64_t{0} - static_cast<uint64_t>(*count)
@@ -398,6 +385,18 @@ constexpr TypeFunction kListFunctions[] = {
 };
 
 }  // namespace
+
+std::optional<std::vector<std::string_view>> ReadListElements(const Counted& list) {
+  Texts texts;
+  texts.reserve(list.members);
+  std::string_view rest = list.body;
+  std::string_view text;
+  for (uint64_t i = 0; i < list.members; ++i) {
+    if (!TakeElement(rest, &text)) return std::nullopt;
+    texts.push_back(text);
+  }
+  return texts;
+}
 
 std::span<const TypeFunction> ListFunctions() { return kListFunctions; }
 

@@ -38,3 +38,17 @@
 //
 // Cost: a walk from the nearer end; to store, a copy of the list.
 #pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace skep::types {
+
+struct Counted;
+
+// The elements of a list, from the first to the last; nothing if the bytes are wrong. Views of
+// them.
+std::optional<std::vector<std::string_view>> ReadListElements(const Counted& list);
+
+}  // namespace skep::types

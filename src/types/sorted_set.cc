@@ -16,10 +16,6 @@ constexpr size_t kScoreBytes = sizeof(double);
 
 using Entries = std::vector<Entry>;
 
-bool IsBelow(const Entry& a, const Entry& b) {
-  return a.score != b.score ? a.score < b.score : a.member < b.member;
-}
-
 size_t EntryBytes(const Entry& entry) { return kScoreBytes + TextBytes(entry.member); }
 
 void PutEntry(TextWriter& writer, const Entry& entry) {

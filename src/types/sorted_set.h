@@ -48,6 +48,11 @@ struct Entry {
   std::string_view member;
 };
 
+// The order of the entries of a sorted set.
+inline bool IsBelow(const Entry& a, const Entry& b) {
+  return a.score != b.score ? a.score < b.score : a.member < b.member;
+}
+
 // Takes an entry from the front. False: the bytes do not begin with one.
 bool TakeEntry(std::string_view& from, Entry* entry);
 std::string_view WriteEntries(const std::vector<Entry>& entries, Scratch& scratch);

@@ -21,7 +21,8 @@ namespace {
 std::vector<TypeFunction> All() {
   std::vector<TypeFunction> all;
   for (const auto functions :
-       {HashFunctions(), SetFunctions(), ListFunctions(), SortedSetFunctions()}) {
+       {HashFunctions(), SetFunctions(), ListFunctions(), SortedSetFunctions(),
+        SortedSetJoinFunctions(), HyperLogLogFunctions()}) {
     all.insert(all.end(), functions.begin(), functions.end());
   }
   return all;

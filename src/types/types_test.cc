@@ -65,7 +65,8 @@ class Key {
  private:
   static const TypeFunction* Find(std::string_view name) {
     for (const auto functions :
-         {HashFunctions(), SetFunctions(), ListFunctions(), SortedSetFunctions()}) {
+         {HashFunctions(), SetFunctions(), ListFunctions(), SortedSetFunctions(),
+          SortedSetJoinFunctions(), HyperLogLogFunctions()}) {
       const auto at = std::ranges::find(functions, name, &TypeFunction::name);
       if (at != functions.end()) return &*at;
     }

@@ -1,0 +1,53 @@
+// geo.h: places on the earth as scores of sorted sets, as Redis's GEO commands keep them.
+//
+// A score is a geohash of 52 bits: longitude and latitude, each as 26 bits of its range, with the
+// bits of the longitude at the odd places and those of the latitude at the even ones. So a place is
+// kept to about half a metre. Latitudes end at kLatitudeMax, as those of Mercator's maps do.
+//
+// Thread safety: all functions are pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace skep::types {
+
+inline constexpr double kLongitudeMax = 180;
+inline constexpr double kLatitudeMax = 85.05112878;
+
+struct Place {
+  double longitude = 0;
+  double latitude = 0;
+};
+
+// Whether the place can be kept.
+bool IsPlace(const Place& place);
+// Requires IsPlace.
+double ScoreOfPlace(const Place& place);
+// Whether the score is a geohash, or lies between two.
+constexpr bool IsPlaceScore(double score) { return score >= 0 && score < 0x1p52; }
+// The middle of the area that the score stands for. Any score has one.
+Place PlaceOfScore(double score);
+
+// The distance along the earth, a sphere here, in metres.
+double DistanceOf(const Place& a, const Place& b);
+
+// The geohash as other programs write it, of 11 characters, the last of which is always 0.
+std::string GeohashText(const Place& place);
+
+// The metres of a unit: m, km, ft or mi, in any case.
+std::optional<double> MetresOf(std::string_view unit);
+
+// A circle, or a box whose sides are parallel to the meridian of its centre. In metres.
+struct Area {
+  Place centre;
+  bool is_box = false;
+  double radius = 0;
+  double width = 0;
+  double height = 0;
+};
+// The distance from the centre if the place is in the area.
+std::optional<double> DistanceWithin(const Area& area, const Place& place);
+
+}  // namespace skep::types
