@@ -127,6 +127,7 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   const int64_t queued = load(client.queued);
   std::string flags;
   if (queued >= 0) flags += 'x';
+  if (load(client.waits)) flags += 'b';
   if (load(client.is_kept)) flags += 'e';
   if (flags.empty()) flags += 'N';
   // Redis's fields in Redis's order, since clients parse them. Fields without a meaning here are

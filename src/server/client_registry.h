@@ -34,6 +34,7 @@ struct ClientInfo {
   std::atomic<uint64_t> watched{0};       // number of keys
   std::atomic<uint64_t> memory_bytes{0};  // buffers, transaction and task together
   std::atomic<bool> is_kept{false};       // CLIENT NO-EVICT
+  std::atomic<bool> waits{false};         // a command waits for a key
   // The client's worker is to end it. Set under the registry's mutex; relaxed, because the thread
   // that sets it wakes the worker.
   std::atomic<bool> ends{false};

@@ -96,6 +96,7 @@ struct Command {
     kUnqueued = 128,    // in a transaction, runs at once and handles that itself
     kAtomic = 256,      // its requests act as one, in a batch of their own
     kAtomicKeys = 512,  // kAtomic if it has more than one key; all its words are keys
+    kBlocks = 2048,     // may wait for a key, outside of a transaction
     kKeyByKey = 1024,   // where the engine has no atomic batches each of its keys is done by itself
   };
 

@@ -45,6 +45,7 @@ bool IsError(const Session& session, size_t reply_begin) {
 
 void CommandDispatch::Read(Session& session) {
   if (session.closed || session.closing || !session.wants_read) return;
+  if (session.reads_ahead()) return ReadAhead(session);
   if (session.paused()) return connections_.UpdateInterest(session);
   batch_.DropInput(session);
   if (!session.in.empty()) {
@@ -58,6 +59,14 @@ void CommandDispatch::Read(Session& session) {
   const size_t used = Decode(session, {room.data(), bytes});
   session.in.assign(room.data() + used, room.data() + bytes);
   connections_.FinishInput(session);
+}
+
+// Reads what a client sends while its command waits for a key; a client that has finished is gone,
+// as for Redis.
+void CommandDispatch::ReadAhead(Session& session) {
+  batch_.DropInput(session);
+  if (connections_.ReadMore(session) > 0) connections_.FinishInput(session);
+  if (session.peer_finished) connections_.MarkClosed(session);
 }
 
 void CommandDispatch::Continue(Session& session) {
@@ -256,7 +265,10 @@ bool CommandDispatch::RunPlanned(Session& session, const Command& command,
     case Plan::Kind::kRequests:
       break;
   }
+  // Who waits for a key has its element before the connection's next command.
+  const bool serves = host_.state().waiters().MayAwait(batch, first);
   batch_.Add(session, command, args, first);
+  if (serves) batch_.Flush();
   return true;
 }
 
@@ -292,7 +304,9 @@ bool CommandDispatch::RunAlone(Session& session, const Command& command,
   command.alone(ServerCall(host_, session, command, args));
   turn_.CountWork(session.out.size() - reply_begin);
   const uint64_t ns = turn_.MonotonicNs() - began_ns;
-  if (session.task == nullptr) {
+  if (session.waiter != nullptr) {
+    session.waiter->ns = ns;
+  } else if (session.task == nullptr) {
     turn_.CountCommand(session, command, args, ns, IsError(session, reply_begin));
   } else {
     session.running = std::make_unique<RunningCommand>(

@@ -49,6 +49,7 @@ class CommandDispatch {
   void DropClosed();
 
  private:
+  void ReadAhead(Session& session);
   size_t Decode(Session& session, std::string_view input);
   size_t DecodeCommands(Session& session, std::string_view input);
   bool Dispatch(Session& session, std::span<const std::string_view> args);

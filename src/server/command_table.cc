@@ -16,8 +16,8 @@ std::vector<Command> JoinGroups() {
   using namespace command_table;
   std::vector<Command> all;
   for (const auto group : {BitCommands(), KeyCommands(), OrderedCommands(), ServerCommands(),
-                           StringCommands(), HashCommands(), ListCommands(), SetCommands(),
-                           SortedSetCommands(), SortedSetRangeCommands()}) {
+                           StringCommands(), BlockingCommands(), HashCommands(), ListCommands(),
+                           SetCommands(), SortedSetCommands(), SortedSetRangeCommands()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   std::ranges::sort(all, {}, &Command::name);

@@ -8,6 +8,7 @@
 
 namespace skep {
 
+std::span<const Command> BlockingCommands();        // commands_blocking.cc
 std::span<const Command> HashCommands();            // commands_hash.cc
 std::span<const Command> ListCommands();            // commands_list.cc
 std::span<const Command> SetCommands();             // commands_set.cc

@@ -211,7 +211,7 @@ void ClientReply(const ServerCall& call) {
   }
 }
 
-// No command of this server waits for others, so there is nobody to unblock.
+// CLIENT UNBLOCK id [TIMEOUT | ERROR]
 void ClientUnblock(const ServerCall& call) {
   if (call.args().size() > 4) return ReplyWrongCount(call);
   const bool has_reason = call.args().size() == 4;
@@ -219,8 +219,11 @@ void ClientUnblock(const ServerCall& call) {
       !EqualsIgnoringCase(call.arg(3), "error")) {
     return call.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
   }
-  if (!ParseInt64(call.arg(2))) return call.Error(kNotAnInteger);
-  call.reply().Integer(0);
+  const auto id = ParseInt64(call.arg(2));
+  if (!id) return call.Error(kNotAnInteger);
+  const bool is_error = has_reason && EqualsIgnoringCase(call.arg(3), "error");
+  const auto state = is_error ? KeyWaiter::State::kUnblocked : KeyWaiter::State::kTimedOut;
+  call.reply().Integer(call.state().waiters().Unblock(static_cast<uint64_t>(*id), state) ? 1 : 0);
 }
 
 constexpr Subcommand kClientSubcommands[] = {
@@ -246,8 +249,7 @@ constexpr Subcommand kClientSubcommands[] = {
     {"setinfo", 4, "<LIB-NAME | LIB-VER> <value>", "Name the library of the current connection.",
      ClientSetInfo},
     {"setname", 3, "<name>", "Assign the name <name> to the current connection.", ClientSetName},
-    {"unblock", -3, "<id> [TIMEOUT | ERROR]", "Return 0: no command waits for others.",
-     ClientUnblock},
+    {"unblock", -3, "<id> [TIMEOUT | ERROR]", "End the wait of a client for a key.", ClientUnblock},
     {"unpause", 2, "", "End a pause.", ClientUnpause},
 };
 

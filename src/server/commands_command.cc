@@ -16,8 +16,9 @@ namespace skep::commands {
 namespace {
 
 constexpr std::pair<Command::Flag, std::string_view> kFlagNames[] = {
-    {Command::kWrite, "write"}, {Command::kReadOnly, "readonly"}, {Command::kStores, "denyoom"},
-    {Command::kFast, "fast"},   {Command::kNoAuth, "no_auth"},    {Command::kAdmin, "admin"},
+    {Command::kWrite, "write"},     {Command::kReadOnly, "readonly"}, {Command::kStores, "denyoom"},
+    {Command::kFast, "fast"},       {Command::kNoAuth, "no_auth"},    {Command::kAdmin, "admin"},
+    {Command::kBlocks, "blocking"},
 };
 
 void ReplyWords(RespWriter reply, std::span<const std::string_view> words) {

@@ -107,16 +107,8 @@ Plan PlanLpos(const Call& call, Batch& batch) {
   return PlanOnKey(call, batch, kFind, words);
 }
 
-// Takes an element from the first key's list and puts it into the second one's.
 Plan PlanTransfer(const Call& call, Batch& batch, bool from_left, bool to_left) {
-  if (call.arg(1) == call.arg(2)) {
-    const std::string_view ends[] = {from_left ? "left" : "right", to_left ? "left" : "right"};
-    return PlanOnKey(call, batch, kRotate, ends);
-  }
-  const std::string_view one = "1";
-  const uint32_t popped = batch.Apply(call.arg(1), from_left ? kPopLeft : kPopRight,
-                                      types::JoinTexts(std::span(&one, 1), batch.scratch()));
-  AddChained(batch, call.arg(2), to_left ? kPushLeft : kPushRight, popped, Request::kUnlessNone);
+  AddTransfer(batch, call.arg(1), call.arg(2), from_left, to_left);
   return Plan::Requests();
 }
 
@@ -207,6 +199,20 @@ constexpr Command kCommands[] = {
 
 }  // namespace
 }  // namespace commands_list
+
+void AddTransfer(Batch& batch, std::string_view source, std::string_view destination,
+                 bool from_left, bool to_left) {
+  using namespace commands_list;
+  if (source == destination) {
+    const std::string_view ends[] = {from_left ? "left" : "right", to_left ? "left" : "right"};
+    batch.Apply(source, kRotate, types::JoinTexts(ends, batch.scratch()));
+    return;
+  }
+  const std::string_view one = "1";
+  const uint32_t popped = batch.Apply(source, from_left ? kPopLeft : kPopRight,
+                                      types::JoinTexts(std::span(&one, 1), batch.scratch()));
+  AddChained(batch, destination, to_left ? kPushLeft : kPushRight, popped, Request::kUnlessNone);
+}
 
 std::span<const Command> ListCommands() { return commands_list::kCommands; }
 

@@ -208,7 +208,8 @@ void Connections::SendTo(Session& session) {
 
 void Connections::UpdateInterest(Session& session) {
   if (session.closed) return;
-  const bool read = !session.paused() && !session.closing && !session.peer_finished;
+  const bool goes_on = !session.paused() || session.reads_ahead();
+  const bool read = goes_on && !session.closing && !session.peer_finished;
   const bool write = session.write_blocked;
   if (read == session.wants_read && write == session.wants_write) return;
   session.wants_read = read;
@@ -231,6 +232,7 @@ void Connections::UpdateAccount(Session& session) {
   const uint64_t held = packed == nullptr ? 0 : packed->held_bytes() + packed->handle_bytes();
   const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
                          session.watched.bytes() +
+                         (session.waiter != nullptr ? session.waiter->bytes() : 0) +
                          (transaction != nullptr ? transaction->bytes() : 0);
   Charge(session, bytes);
   const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
@@ -248,8 +250,12 @@ void Connections::UpdateAccount(Session& session) {
 // ---- Closing ----
 
 void Connections::MarkClosed(Session& session) {
-  if (!session.closed) closed_.push_back(&session);
-  session.closed = true;
+  if (std::exchange(session.closed, true)) return;
+  closed_.push_back(&session);
+  if (session.waiter == nullptr) return;
+  // Nothing is popped for it from now on.
+  state_.waiters().Leave(*session.waiter, KeyWaiter::State::kTimedOut);
+  session.waiter->session = nullptr;
 }
 
 void Connections::MarkAllClosed() {
@@ -306,7 +312,8 @@ void Connections::Drain() {
   drain_until_ms_ = state_.environment().clock.MonotonicMs() + kDrainMs;
   for (auto& [id, session] : sessions_) {
     // A long reply is cut; but commands that were begun are done.
-    if (session->task != nullptr && session->task->is_of_one_command()) MarkClosed(*session);
+    const bool has_task = session->task != nullptr && session->task->is_of_one_command();
+    if (has_task || session->waiter != nullptr) MarkClosed(*session);
     session->closing = true;
     UpdateInterest(*session);
     Queue(*session);

@@ -68,13 +68,14 @@ void ServerSection(Server& server, Out out) {
 }
 
 void ClientsSection(Server& server, Out out) {
-  fmt::format_to(out,
-                 "connected_clients:{}\r\ncluster_connections:0\r\nmaxclients:{}\r\n"
-                 "blocked_clients:{}\r\ntracking_clients:0\r\nclients_in_timeout_table:0\r\n"
-                 "scan_cursors:{}\r\nkscan_tokens:{}\r\n",
-                 server.connections(), server.options().maxclients,
-                 server.state().pause().waiting(), server.state().cursors().size(),
-                 server.state().key_scans().size());
+  fmt::format_to(
+      out,
+      "connected_clients:{}\r\ncluster_connections:0\r\nmaxclients:{}\r\n"
+      "blocked_clients:{}\r\ntracking_clients:0\r\nclients_in_timeout_table:0\r\n"
+      "scan_cursors:{}\r\nkscan_tokens:{}\r\n",
+      server.connections(), server.options().maxclients,
+      server.state().pause().waiting() + static_cast<int64_t>(server.state().waiters().size()),
+      server.state().cursors().size(), server.state().key_scans().size());
 }
 
 uint64_t SystemMemoryBytes() {

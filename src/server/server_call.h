@@ -23,6 +23,7 @@
 #include "server/server_state.h"
 #include "server/session.h"
 #include "server/turn_context.h"
+#include "server/waiting_sessions.h"
 
 namespace skep {
 
@@ -30,17 +31,19 @@ class ServerHost final : public CommandHost {
  public:
   // All arguments must outlive the host.
   ServerHost(ServerState& state, Administration& administration, TurnContext& turn,
-             ReplyGates& gates)
+             ReplyGates& gates, WaitingSessions& waiting)
       : CommandHost(turn.now()),
         state_(state),
         administration_(administration),
         turn_(turn),
-        gates_(gates) {}
+        gates_(gates),
+        waiting_(waiting) {}
 
   ServerState& state() const { return state_; }
   Administration& administration() const { return administration_; }
   TurnContext& turn() const { return turn_; }
   ReplyGates& gates() const { return gates_; }
+  WaitingSessions& waiting() const { return waiting_; }
 
   void Execute(Session& session, Batch& batch) override;
   size_t AnswerBytesMax(const Session& session) const override {
@@ -59,6 +62,7 @@ class ServerHost final : public CommandHost {
   Administration& administration_;
   TurnContext& turn_;
   ReplyGates& gates_;
+  WaitingSessions& waiting_;
 };
 
 class ServerCall : public Call {
@@ -85,6 +89,13 @@ class ServerCall : public Call {
   }
   // Replies through a task from the next turn on.
   void Start(std::unique_ptr<Task> task) const { session().task = std::move(task); }
+  // Lets the session wait for a key. Returns true if the waiter has ended at once: the caller
+  // replies.
+  bool Wait(std::shared_ptr<KeyWaiter> waiter) const {
+    return server().waiting().Wait(session(), std::move(waiter), [this](Engine& its, Batch& pop) {
+      return turn().ExecuteAlone(its, pop);
+    });
+  }
 
  private:
   // The host of a ServerCall is a ServerHost: no other host makes such calls.

@@ -21,6 +21,7 @@
 #include "server/client_registry.h"
 #include "server/current_options.h"
 #include "server/cursor_table.h"
+#include "server/key_waiters.h"
 #include "server/reply_memory.h"
 #include "server/server_log.h"
 #include "server/slow_log.h"
@@ -89,6 +90,7 @@ class ServerState {
   void NoteMemory();
   uint64_t memory_peak() const { return memory_peak_.load(std::memory_order_relaxed); }
   ClientPause& pause() { return pause_; }
+  KeyWaiters& waiters() { return waiters_; }
   SlowLog& slow_log() { return slow_log_; }
   LatencyMonitor& latency() { return latency_; }
   // Null without the option xdp.
@@ -126,6 +128,7 @@ class ServerState {
   const SipKey token_secret_;
   std::unique_ptr<ReplyMemory> replies_;
   ClientPause pause_;
+  KeyWaiters waiters_;
   SlowLog slow_log_;
   LatencyMonitor latency_;
   std::atomic<uint64_t> memory_peak_{0};  // relaxed: nothing else is read because of it

@@ -36,7 +36,11 @@ class DatagramPort;
 class ServerCall;
 class ServerState;
 struct Command;
+struct KeyWaiter;
 struct Session;
+
+// The bytes of input that are read and kept while a command waits for a key.
+inline constexpr size_t kReadAheadMax = size_t{1} << 20;
 
 // A command that takes many turns: it does a bounded piece each time, so that the worker's other
 // connections go on. The session reads no further command until it is done.
@@ -96,6 +100,7 @@ struct Session {
   std::deque<Mark> marks;  // positions rise
   std::unique_ptr<Task> task;
   std::unique_ptr<RunningCommand> running;   // with a task of one command
+  std::shared_ptr<KeyWaiter> waiter;         // while a command waits for a key; key_waiters.h
   std::unique_ptr<Transaction> transaction;  // since MULTI
   std::unique_ptr<PackedSession> packed;     // null unless it speaks the packed protocol
   WatchedKeys watched;                       // keys of `keyspace`
@@ -153,7 +158,7 @@ struct Session {
   void EndReply(size_t begin) {
     if (silence.holds()) [[unlikely]]
       out.resize(begin);
-    if (task == nullptr) silence.CountCommand();
+    if (task == nullptr && waiter == nullptr) silence.CountCommand();
   }
   // Called by EXEC and DISCARD.
   void EndTransaction() {
@@ -162,7 +167,11 @@ struct Session {
   }
   // How many bytes of input are needed to go on, if that is known.
   size_t wanted() const { return packed == nullptr ? decoder.wanted() : packed->wanted; }
-  bool paused() const { return task != nullptr || blocked || put_off || held || stalled; }
+  bool paused() const {
+    return task != nullptr || waiter != nullptr || blocked || put_off || held || stalled;
+  }
+  // Whether input is read though no command is executed.
+  bool reads_ahead() const { return waiter != nullptr && !stalled && in.size() < kReadAheadMax; }
   size_t unsent() const {
     return out.size() - out_begin + (packed == nullptr ? 0 : packed->held_bytes());
   }

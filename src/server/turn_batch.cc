@@ -161,7 +161,7 @@ void TurnBatch::EndExclusive(Session& session) {
   apart_.Clear();
   if (session.task != nullptr) {
     tasks_.Add(session);
-  } else {
+  } else if (session.waiter == nullptr) {
     session.CountSync();
     if (turn_.work_bytes() - work_before_exclusive_ > kWorkBytesMax) LetOthersGoFirst(session);
   }

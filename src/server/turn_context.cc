@@ -54,6 +54,19 @@ size_t TurnContext::AnswerBytesMax(const Session& session) const {
 }
 
 Version TurnContext::Execute(Engine& engine, Batch& batch) {
+  const Version ticket = ExecuteAlone(engine, batch);
+  if (KeyWaiters& waiters = state_.waiters(); waiters.size() > 0) {
+    waiters.Serve(engine, batch,
+                  [this](Engine& its, Batch& pop) { return ExecuteAlone(its, pop); });
+  }
+  return ticket;
+}
+
+void TurnContext::ServeWaiters() {
+  state_.waiters().ServeMore([this](Engine& its, Batch& pop) { return ExecuteAlone(its, pop); });
+}
+
+Version TurnContext::ExecuteAlone(Engine& engine, Batch& batch) {
   batch.set_now_ms(now_.ms);
   if (batch.kind() == Batch::Kind::kAtomic) batch.set_work_bytes_max(kAtomicWorkBytesMax);
   ranges::RangeOwner* const owner = state_.range_owner();

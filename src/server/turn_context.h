@@ -71,8 +71,13 @@ class TurnContext {
   // which the client would be closed, or for which there is no memory.
   size_t AnswerBytesMax(const Session& session) const;
 
-  // Executes the batch as of this turn. Returns its ticket.
+  // Executes the batch as of this turn, and then pops for the clients that wait for what it has
+  // written (key_waiters.h). Returns its ticket.
   Version Execute(Engine& engine, Batch& batch);
+  // Pops for more of them, if there are too many for the turn in which it was written.
+  void ServeWaiters();
+  // Executes the batch alone.
+  Version ExecuteAlone(Engine& engine, Batch& batch);
   void CountWork(uint64_t bytes) { work_bytes_ += bytes; }
   // The work of all turns so far.
   uint64_t work_bytes() const { return work_bytes_; }

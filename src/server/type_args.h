@@ -32,6 +32,11 @@ inline constexpr std::string_view kOutOfLongRange =
 uint32_t AddChained(Batch& batch, std::string_view key, const Function* function, uint32_t of_slot,
                     uint8_t flags = 0);
 
+// Adds what takes an element from the source's list and puts it into the destination's: one slot,
+// which returns the element, and another one if the keys differ.
+void AddTransfer(Batch& batch, std::string_view source, std::string_view destination,
+                 bool from_left, bool to_left);
+
 // The count of a command that draws members, HRANDFIELD and its kin: args()[2] if it is there, with
 // the option `with` behind it.
 struct DrawArgs {

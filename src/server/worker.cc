@@ -10,7 +10,7 @@
 namespace skep {
 namespace {
 
-constexpr uint64_t kUpkeepMs = 100;
+constexpr int kUpkeepMs = 100;
 constexpr int kUpkeepPauseMs = 1;
 constexpr int kHeldMs = 10;  // how late a pause may be seen to have ended
 
@@ -24,7 +24,8 @@ Worker::Worker(ServerState& state, Administration& administration, WorkerPool& p
       connections_(state, pool, turn_, *poller_),
       gates_(poller_),
       tasks_(state.environment().clock, state.keyspaces(), turn_),
-      host_(state, administration, turn_, gates_),
+      waiting_(state.waiters(), poller_),
+      host_(state, administration, turn_, gates_, waiting_),
       messages_(state.replies(), turn_, gates_, connections_),
       batch_(host_, connections_, tasks_, messages_),
       packed_(host_, connections_, batch_, messages_),
@@ -45,7 +46,7 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 bool Worker::Turn(int timeout_ms) {
   const bool has_tasks = (tasks_.has_ready() && tasks_.patience_ms() == 0) ||
                          connections_.has_resumed() || tasks_.has_put_off();
-  const bool has_work = has_tasks || gates_.has_work();
+  const bool has_work = has_tasks || gates_.has_work() || state_.waiters().has_left();
   const bool busy = has_work || upkeep_left_;
   // Remaining upkeep has a piece in each turn; without other work there are few turns, because
   // nobody waits for upkeep and clients may need the processor.
@@ -53,8 +54,9 @@ bool Worker::Turn(int timeout_ms) {
                        : upkeep_left_         ? kUpkeepPauseMs
                        : commands_.has_held() ? kHeldMs
                        : tasks_.has_ready()   ? tasks_.patience_ms()
-                                              : static_cast<int>(kUpkeepMs);
-  const auto events = poller_->Wait(timeout_ms < 0 ? patience : std::min(timeout_ms, patience));
+                                              : kUpkeepMs;
+  const int most = waiting_.PatienceMs(turn_.monotonic_ms(), patience);
+  const auto events = poller_->Wait(timeout_ms < 0 ? most : std::min(timeout_ms, most));
   gates_.SyncIfDue(events.empty(), connections_.size());
   if (!has_tasks && events.empty()) gates_.StayAwake();
   turn_.Begin();
@@ -67,6 +69,8 @@ bool Worker::Turn(int timeout_ms) {
   for (const ReadyEvent& event : events) Handle(event);
   batch_.EndTurn();
   StepTasks();
+  turn_.ServeWaiters();
+  FinishWaiting();
   Send();
   hot_filler_.Step();
   // The memory of clients that are closed now is free before the next turn makes more replies.
@@ -135,6 +139,23 @@ void Worker::StepTasks() {
   });
 }
 
+// Replies to the commands that wait no more.
+void Worker::FinishWaiting() {
+  for (Session* const session : waiting_.TakeEnded(turn_.monotonic_ms())) {
+    const std::shared_ptr<KeyWaiter> waiter = std::move(session->waiter);
+    const ServerCall call(host_, *session, waiter->command, waiter->args());
+    const uint64_t errors_before = turn_.error_count();
+    const size_t begin = session->out.size();
+    waiter->finish(call, *waiter);
+    turn_.CountCommand(*session, waiter->command, waiter->args(), waiter->ns,
+                       turn_.error_count() != errors_before);
+    session->EndReply(begin);
+    session->CountSync();
+    connections_.Resume(*session);
+    connections_.Queue(*session);
+  }
+}
+
 void Worker::CountRunning(Session& session, bool has_failed) {
   const auto running = std::move(session.running);
   turn_.statistics().by_command.Count(*running->command, running->ns, has_failed);
@@ -151,6 +172,7 @@ void Worker::ReapClosed() {
   const auto is_closed = [](const Session* session) { return session->closed; };
   gates_.DropIf(is_closed);
   tasks_.DropClosed();
+  waiting_.DropClosed();
   batch_.DropClosed();
   commands_.DropClosed();
   connections_.Reap();

@@ -7,7 +7,8 @@
 //   2. Decode (command_dispatch.h, packed_dispatch.h). Each command either waits among the pending
 //      ones, its requests added to the one batch of its keyspace, or runs alone after a flush.
 //   3. Flush (turn_batch.h): execute the batches, then encode the pending replies in order.
-//   4. Each session with a task does one piece of it (task_queue.h).
+//   4. Each session with a task does one piece of it (task_queue.h). Those that have waited for a
+//      key long enough get their replies (waiting_sessions.h).
 //   5. Send, one write a connection: the replies that the gates have released. Close connections.
 //      Keys that datagrams ask for often are given to the driver's hook (hot_filler.h).
 //
@@ -15,7 +16,7 @@
 //                  |
 //              TurnBatch --> PostponedTask --> MessageReplies execute and answer them
 //                  |                                 |
-//              TaskQueue     Connections, Acceptor   ReplyGates
+//      TaskQueue, WaitingSessions    Connections, Acceptor   ReplyGates
 //                  |               |                 |
 //              TurnContext: the instant, the options, the work that the turn has had
 //
@@ -54,6 +55,7 @@
 #include "server/task_queue.h"
 #include "server/turn_batch.h"
 #include "server/turn_context.h"
+#include "server/waiting_sessions.h"
 #include "server/worker_pool.h"
 
 namespace skep {
@@ -90,6 +92,7 @@ class Worker {
   void ResumeSessions();
   void Handle(const ReadyEvent& event);
   void StepTasks();
+  void FinishWaiting();
   void CountRunning(Session& session, bool has_failed);
   void SampleRates();
   void Send();
@@ -103,6 +106,7 @@ class Worker {
   Connections connections_;
   ReplyGates gates_;
   TaskQueue tasks_;
+  WaitingSessions waiting_;
   ServerHost host_;
   MessageReplies messages_;
   TurnBatch batch_;
