@@ -9,10 +9,15 @@
 namespace skep {
 
 std::span<const Command> BlockingCommands();        // commands_blocking.cc
+std::span<const Command> GeoCommands();             // commands_geo.cc
+std::span<const Command> GeoSearchCommands();       // commands_geo_search.cc
 std::span<const Command> HashCommands();            // commands_hash.cc
+std::span<const Command> HyperLogLogCommands();     // commands_hyperloglog.cc
 std::span<const Command> ListCommands();            // commands_list.cc
 std::span<const Command> SetCommands();             // commands_set.cc
+std::span<const Command> SortCommands();            // commands_sort.cc
 std::span<const Command> SortedSetCommands();       // commands_zset.cc
+std::span<const Command> SortedSetJoinCommands();   // commands_zset_join.cc
 std::span<const Command> SortedSetRangeCommands();  // commands_zset_range.cc
 
 }  // namespace skep

@@ -17,11 +17,13 @@ using By = types::RangeRequest::By;
 
 const Function* const kEntries = TypeFunctionNamed("zset-range");
 const Function* const kCut = TypeFunctionNamed("zset-cut");
+const Function* const kStoreEntries = TypeFunctionNamed("zset-store");
 
 struct RangeArgs {
   std::optional<By> by;
   std::optional<bool> reverse;
   bool with_scores = false;
+  bool stores = false;  // ZRANGESTORE, which has no scores to return
   int64_t offset = 0;
   int64_t count = -1;
 };
@@ -30,7 +32,7 @@ struct RangeArgs {
 // error text if they are wrong, else an empty one.
 std::string_view ParseRange(std::span<const std::string_view> options, RangeArgs& range) {
   for (size_t i = 0; i < options.size(); ++i) {
-    if (EqualsIgnoringCase(options[i], "withscores")) {
+    if (!range.stores && EqualsIgnoringCase(options[i], "withscores")) {
       range.with_scores = true;
     } else if (EqualsIgnoringCase(options[i], "limit") && options.size() - i > 2) {
       const auto offset = ParseInt64(options[++i]);
@@ -94,7 +96,7 @@ Plan AddRange(const Call& call, Batch& batch, const Function* function, const Ra
 // A command whose name says what it is a range of, and its direction, as far as it does.
 RangeArgs ArgsOf(const Command& command) {
   const std::string_view name = command.name;
-  if (name == "zrange") return {};
+  if (name == "zrange" || name == "zrangestore") return {};
   RangeArgs range;
   range.reverse = name.starts_with("zrev");
   range.by = name.ends_with("byscore") ? By::kScore
@@ -109,6 +111,27 @@ Plan PlanRange(const Call& call, Batch& batch) {
     return Plan::Error(error);
   }
   return AddRange(call, batch, kEntries, range);
+}
+
+// The words behind the destination are those of ZRANGE.
+Plan PlanRangeStore(const Call& call, Batch& batch) {
+  const Call range_call = call.Of(call.command(), call.args().subspan(1));
+  RangeArgs range = {.stores = true};
+  if (const auto error = ParseRange(range_call.args().subspan(4), range); !error.empty()) {
+    return Plan::Error(error);
+  }
+  const auto found = static_cast<uint32_t>(batch.size());
+  if (const Plan plan = AddRange(range_call, batch, kEntries, range);
+      plan.kind == Plan::Kind::kError) {
+    return plan;
+  }
+  batch.Delete(call.arg(1));
+  AddChained(batch, call.arg(1), kStoreEntries, found, Request::kUnlessNone);
+  return Plan::Requests();
+}
+
+void FinishRangeStore(const Call& call, const Batch& batch, uint32_t slot) {
+  if (!call.Refused(batch, slot, 3)) call.reply().Integer(batch.outcome(slot + 2).integer);
 }
 
 Plan PlanRemove(const Call& call, Batch& batch) {
@@ -151,6 +174,10 @@ constexpr Command kCommands[] = {
     {"zrangebyscore", -4, kReadOnly, 1, 1, 1, "sorted-set", "1.0.5",
      "key min max [WITHSCORES] [LIMIT offset count]", "Returns the members of a range of scores.",
      PlanRange, FinishRange},
+    {"zrangestore", -5, kWrite | kStores | kAtomic, 1, 2, 1, "sorted-set", "6.2.0",
+     "destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
+     "Stores the members of a range of ranks, scores or members.", PlanRangeStore,
+     FinishRangeStore},
     {"zremrangebylex", 4, kWrite, 1, 1, 1, "sorted-set", "2.8.9", "key min max",
      "Removes the members of a range of members.", PlanRemove, FinishInteger},
     {"zremrangebyrank", 4, kWrite, 1, 1, 1, "sorted-set", "2.0.0", "key start stop",

@@ -74,7 +74,7 @@ bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> 
     if (call.Refused(write)) return false;
     if (write.applied()) return true;
   }
-  call.Error("ERR the keys are written all the time: try again");
+  call.Error(kWrittenAllTheTime);
   return false;
 }
 

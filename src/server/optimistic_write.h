@@ -29,6 +29,10 @@ namespace skep {
 
 inline constexpr int kOptimisticAttemptsMax = 100;
 
+// The error of a command whose attempts have all failed.
+inline constexpr std::string_view kWrittenAllTheTime =
+    "ERR the keys are written all the time: try again";
+
 // Adds the writes that the values in `read` lead to; its slots are the keys in their order. Without
 // writes nothing is executed. The bytes it names live in a scratch of either batch.
 using MakeWrites = std::function<void(const Batch& read, Batch& write)>;
