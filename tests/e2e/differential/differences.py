@@ -99,7 +99,8 @@ DIFFERENCES = {
         parts_ways=True),
     "what reads first is not queued": Entry(
         reason="A transaction is one atomic batch, whose requests do not see each other's values.",
-        command=rb"(?:BITOP|COPY) .*",
+        command=rb"(?:BITOP|COPY|SORT|SORT_RO|Z(?:DIFF|INTER|UNION)STORE|"
+                rb"GEOSEARCHSTORE) .*",
         redis=rb"\+QUEUED\r\n",
         skep=rb"-ERR Command not allowed inside a transaction: it reads before it writes, and a "
              rb"transaction is one batch\r\n",
@@ -111,6 +112,14 @@ DIFFERENCES = {
         redis=rb":[01]\r\n",
         skep=rb"-ERR COPY to another database: [^\r]*\r\n",
         example=("SET a 1", "COPY a b DB 1"),
+        parts_ways=True),
+    "SORT knows nothing of other commands": Entry(
+        reason="Redis looks at errno, which it has not cleared: a number of an earlier command that "
+               "was too small or too large makes every number of SORT wrong.",
+        command=rb"SORT(?:_RO)? .*",
+        redis=rb"-ERR One or more scores can't be converted into double\r\n",
+        skep=rb"(?!-).*",
+        example=("ZADD z1 5e-324 m", "RPUSH n1 1.5", "SORT n1"),
         parts_ways=True),
     "OBJECT ENCODING knows values only": Entry(
         reason="There are no encodings here: the answer is how Redis would keep the value if SET had "

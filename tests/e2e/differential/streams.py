@@ -7,6 +7,7 @@ between, a counter at the edge of its range. Now and then a command has somethin
 import random
 import re
 
+from .joins import JOIN_COMMANDS, hll_spoil, sort_fill
 from .script import Step, name
 from .table import COMMANDS
 from .words import FAR_MS, INT64_MAX, INT64_MIN, MANY_KEYS, Words
@@ -48,6 +49,8 @@ class Stream:
             self._overflow(self._client)
         elif kind < 0.21:
             self._watch(self._client)
+        elif kind < 0.23:
+            self._several(words.pick([sort_fill, hll_spoil])(words))
         else:
             self._one(self._client)
 
@@ -105,6 +108,10 @@ class Stream:
         self._say(client, b"SET", key, b"%d" % edge)
         self._say(client, verb, key, *([words.number()] if verb.endswith(b"BY") else []))
 
+    def _several(self, commands):
+        for command in commands:
+            self._say(self._client, *command)
+
     def _say(self, client, *command):
         self._note(client, command)
         self._add(client, [command])
@@ -140,7 +147,12 @@ class Stream:
 
 
 # What a transaction of Skep refuses (differences.py has the examples), and what comes instead.
-NOT_QUEUED = {"SELECT": "FLUSHDB", "FLUSHALL": "FLUSHDB", "BITOP": "SETBIT", "COPY": "RENAMENX"}
+NOT_QUEUED = {"SELECT": "FLUSHDB", "FLUSHALL": "FLUSHDB", "BITOP": "SETBIT", "COPY": "RENAMENX",
+              "SORT": "LRANGE", "SORT_RO": "ZRANGE", "ZDIFFSTORE": "ZDIFF", "ZINTERSTORE": "ZINTER",
+              "ZUNIONSTORE": "ZUNION", "GEOSEARCHSTORE": "GEOSEARCH", "GEORADIUS": "GEORADIUS_RO",
+              "GEORADIUSBYMEMBER": "GEORADIUSBYMEMBER_RO"}
+# Words of JUNK that are times.
+LONG_TIMEOUTS = {b"1e3", b"-0", b"01", b"+1", b"0x1", b"1.5"}
 NAMES = list(COMMANDS)
 WEIGHTS = [command.weight for command in COMMANDS.values()]
 
@@ -159,6 +171,9 @@ def spoil(words, command):
         command[words.rng.randrange(len(command))] = words.junk()
     else:
         command[0] = words.pick([b"NOSUCH", b"", b"GETT", b"\x00\r\n"])
+    # Nobody is to wait for longer than a moment.
+    if name(command).startswith("B") and COMMANDS.get(name(command)) in JOIN_COMMANDS.values():
+        command[1:] = [b"0.001" if word in LONG_TIMEOUTS else word for word in command[1:]]
     # No score is minus zero (collections.py).
     if name(command).startswith("Z"):
         command[:] = [b"0" if word == b"-0" else word for word in command]

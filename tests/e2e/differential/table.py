@@ -4,6 +4,8 @@ Every command of Skep that Redis 7.0 has too is in COMMANDS or in ELSEWHERE.
 """
 
 from .collections import HASH_COMMANDS, LIST_COMMANDS, SET_COMMANDS, ZSET_COMMANDS
+from .geo import GEO_COMMANDS
+from .joins import JOIN_COMMANDS
 from .shape import NIL_OR_SOME, NO_KEY, NO_OR_YES, NOT_AN_INTEGER, OVERFLOW, SYNTAX, Command
 from .words import COLLECTION_KEYS, DATABASES, NOT_NUMBERS, PATTERNS, PAYLOADS
 
@@ -368,7 +370,7 @@ COMMANDS = {
     "UNLINK": Command(1, keys, answers=NO_OR_YES),
     "UNWATCH": Command(0.5, nothing),
     "WATCH": Command(1.5, keys, ("WATCH inside MULTI is not allowed",)),
-} | HASH_COMMANDS | SET_COMMANDS | LIST_COMMANDS | ZSET_COMMANDS
+} | HASH_COMMANDS | SET_COMMANDS | LIST_COMMANDS | ZSET_COMMANDS | JOIN_COMMANDS | GEO_COMMANDS
 
 # What else both know: of their own server, compared by compare_test.py where it can be.
 ELSEWHERE = {"AUTH", "BGSAVE", "COMMAND", "CONFIG", "INFO", "LASTSAVE", "LATENCY", "MEMORY", "QUIT",
