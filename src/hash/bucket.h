@@ -130,14 +130,6 @@ class alignas(64) Bucket {
   bool FindValue(const Key& key, std::string_view* value) const {
     return FindValue(PairsLike(key), key, value);
   }
-  // Gives the inline pair of this key another value of the same size; false if there is no such
-  // pair.
-  bool Overwrite(const Key& key, std::string_view value) {
-    const Found found = Search(PairsLike(key), key);
-    if (found.slots == 0 || ValueBytes(found, key) != value.size()) return false;
-    CopyBytes(&bytes_[found.slot * kSlotBytes] + key.bytes.size(), value.data(), value.size());
-    return true;
-  }
 
   BucketItem ItemAt(uint32_t slot) const {
     const uint32_t t = types();
@@ -176,19 +168,29 @@ class alignas(64) Bucket {
     SetSlot(slot, pointer);
     SetType(slot, pointer.size_class + 1u);
   }
+  // Appends a pair, which must not be a view of this bucket. There must be room.
   void AddPair(std::string_view key, std::string_view value) {
     const uint32_t slots = SlotsFor(key.size() + value.size());
     const uint32_t slot = used();
-    SetType(slot, kPairType);
-    for (uint32_t i = 1; i < slots; ++i) SetType(slot + i, kMoreType);
-    Fill(slot, slots, key, value);
+    const auto bits = static_cast<uint32_t>(LowBits(slots)) << slot;
+    set_types(types() | (bits & (bits - 1)) | bits << 10 | bits << 20);
+    // The padding is zero already, as all unused slots are.
+    uint8_t* const at = &bytes_[slot * kSlotBytes];
+    CopyBytes(at, key.data(), key.size());
+    CopyBytes(at + key.size(), value.data(), value.size());
+    const size_t padding = slots * kSlotBytes - key.size() - value.size();
+    set_lengths(lengths() | CodeOf(slots, key.size(), padding) << 5 * slot);
   }
   // Appends a copy of an item of another bucket. There must be room.
   void Add(const Bucket& from, BucketItem item) {
     const uint32_t slot = used();
-    std::memcpy(&bytes_[slot * kSlotBytes], &from.bytes_[item.slot * kSlotBytes],
-                item.slots * kSlotBytes);
-    for (uint32_t i = 0; i < item.slots; ++i) SetType(slot + i, from.TypeAt(item.slot + i));
+    CopyBytes(&bytes_[slot * kSlotBytes],
+              reinterpret_cast<const char*>(&from.bytes_[item.slot * kSlotBytes]),
+              item.slots * kSlotBytes);
+    constexpr uint32_t kFirstSlots = 1u | 1u << 10 | 1u << 20;
+    const uint32_t of_item =
+        from.types() >> item.slot & static_cast<uint32_t>(LowBits(item.slots)) * kFirstSlots;
+    set_types(types() | of_item << slot);
     const uint64_t codes = from.lengths() >> 5 * item.slot & LowBits(5 * item.slots);
     set_lengths(lengths() | codes << 5 * slot);
   }
@@ -228,6 +230,9 @@ class alignas(64) Bucket {
   }
   static uint32_t SlotsFrom(uint32_t more, uint32_t slot) {
     return 1 + static_cast<uint32_t>(std::countr_one(more >> slot >> 1));
+  }
+  static uint64_t CodeOf(uint32_t slots, size_t key_bytes, size_t padding) {
+    return key_bytes * (slots == 1 ? 6 : 8) + padding;
   }
   static uint32_t KeyBytes(uint32_t code, uint32_t slots) {
     return slots == 1 ? code / 6 : code >> 3;
@@ -303,8 +308,7 @@ class alignas(64) Bucket {
     if (!value.empty()) std::memmove(at + key.size(), value.data(), value.size());
     if (!key.empty()) std::memmove(at, key.data(), key.size());
     std::memset(at + key.size() + value.size(), 0, padding);
-    const uint64_t code = key.size() * (slots == 1 ? 6 : 8) + padding;
-    set_lengths(lengths() | code << 5 * slot);
+    set_lengths(lengths() | CodeOf(slots, key.size(), padding) << 5 * slot);
   }
 
   uint8_t bytes_[64];

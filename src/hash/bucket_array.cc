@@ -51,9 +51,9 @@ void BucketArray::SetCount(uint64_t count) {
 }
 
 bool BucketArray::Add() {
-  const uint64_t bytes = HeldFor(count() + 1);
-  if (bytes > memory_->size()) return false;
-  if (bytes > held_bytes_) {
+  if ((count() + 1) * sizeof(Bucket) > held_bytes_) {
+    const uint64_t bytes = HeldFor(count() + 1);
+    if (bytes > memory_->size()) return false;
     if (!budget_.HasRoomFor(bytes - held_bytes_)) return false;
     Hold(bytes);
   }

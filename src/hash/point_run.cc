@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "hash/read_run.h"
-
 namespace skep::hash {
 
 namespace {
@@ -16,8 +14,11 @@ inline bool IsAlike(const Request& a, const Request& b) {
          (a.op != Op::kApply || a.function == b.function);
 }
 
-inline bool IsPlainPut(const Request& r) {
-  return r.op == Op::kPut && r.flags == 0 && r.when == 0 && r.deadline_ms == 0;
+// Returns whether the request stores its value, without a deadline, if the key is absent, and
+// returns nothing.
+inline bool IsPlainStore(const Request& r) {
+  return (r.op == Op::kPut || r.op == Op::kInsert) && r.flags == 0 && r.when == 0 &&
+         r.deadline_ms == 0;
 }
 
 }  // namespace
@@ -70,9 +71,10 @@ void PointRun::Flush() {
   if (count_ > 1) {
     groups_.Fetch(
         count_, [this](uint32_t unit) { return window_.units[unit].key.hash; }, &window_.lines);
-    groups_.Run(
-        [this](Partition& partition, Groups::Group& group) { Look(partition.table, group); });
+    groups_.Run([this](Partition& partition, Groups::Group& group) { Look(partition, group); });
     window_.lines.Fetch();
+  } else {
+    Defer(0);
   }
   groups_.Run([this](Partition& partition, Groups::Group& group) {
     now_ms_ = core_.now.Latest();
@@ -84,10 +86,12 @@ void PointRun::Flush() {
 
 // The window belongs to the thread, and must be empty for its next batch.
 PointRun::Forgetting::~Forgetting() {
-  for (const Unit& unit : std::span(run_.window_.units).first(run_.count_)) {
-    run_.window_.seen.Forget(unit.key);
+  Window& window = run_.window_;
+  for (const uint16_t i : std::span(window.deferred).first(run_.deferred_)) {
+    window.seen.Forget(window.units[i].key);
   }
   run_.count_ = 0;
+  run_.deferred_ = 0;
   run_.writes_ = false;
 }
 
@@ -95,12 +99,15 @@ PointRun::Forgetting::~Forgetting() {
 void PointRun::Sort() {
   groups_.Begin(core_);
   const auto units = std::span(window_.units).first(count_);
-  for (const Unit& unit : units) {
-    groups_.Count(groups_.Of(unit.key.hash));
-    window_.seen.Add(unit.key);
-  }
+  for (const Unit& unit : units) groups_.Count(groups_.Of(unit.key.hash));
   groups_.Divide();
   for (uint32_t i = 0; i < count_; ++i) groups_.Put(groups_.Of(units[i].key.hash), i);
+}
+
+// Leaves a unit, and with it all later ones of its key, to the step that changes the table.
+inline void PointRun::Defer(uint16_t i) {
+  window_.deferred[deferred_++] = i;
+  window_.seen.Add(window_.units[i].key);
 }
 
 // Numbers a group's writes before its partition is unlocked (sequence_numbers.h).
@@ -110,48 +117,125 @@ inline void PointRun::Number(Partition& partition, Groups::Group& group) {
   ticket_ = std::max(ticket_, partition.number);
 }
 
+// Tells the writes of the second look their numbers; those of the first have theirs.
 void PointRun::TellNumbers() {
   for (const Unit& unit : std::span(window_.units).first(count_)) {
     for (uint32_t slot = unit.begin; slot < unit.end; ++slot) {
       Outcome& outcome = out_.outcome(slot);
-      if (IsWrite(requests_[slot].op) && outcome.verdict == Verdict::kDone) {
+      if (outcome.version == 0 && IsWrite(requests_[slot].op) &&
+          outcome.verdict == Verdict::kDone) {
         outcome.version = groups_[groups_.Of(unit.key.hash)].number;
       }
     }
   }
 }
 
-// Does the units that need only their first bucket, and leaves the others in the group. Writes that
-// are to be numbered are all done together.
-void PointRun::Look(Table& table, Groups::Group& group) {
-  const bool has_room = !out_.IsFull() && core_.budget.HasRoomFor(0);
-  const bool may_do = has_room && !core_.numbers.wanted();
+// Does the units that need only their first bucket, and leaves the others in the group.
+void PointRun::Look(Partition& partition, Groups::Group& group) {
+  Table& table = partition.table;
   const std::span<uint16_t> units = groups_.PlacesOf(group);
   uint16_t left = 0;
+  Version number = 0;
   for (const uint16_t i : units) {
-    const Unit& unit = window_.units[i];
-    if (may_do && DoInline(table, unit)) continue;
-    table.AddLine(table.LeadOf(table.FirstBucket(unit.key), unit.key), &window_.lines);
+    if (LookAt(table, i)) {
+      if (core_.numbers.wanted()) NumberDone(window_.units[i], partition, &number);
+      continue;
+    }
+    Defer(i);
     units[left++] = i;
   }
   group.end = static_cast<uint16_t>(group.begin + left);
+  group.moves = table.moves();
+  if (left == 0) table.Grow();
+  if (core_.numbers.wanted()) ticket_ = std::max(ticket_, partition.number);
 }
 
-// Does a unit on an inline pair, which has no deadline. Returns false, and does nothing, if it
-// takes more than that.
-inline bool PointRun::DoInline(Table& table, const Unit& unit) {
+// Gives the writes of a unit that the first look has done the number of all those of the group;
+// draws it if this is the first one.
+void PointRun::NumberDone(const Unit& unit, Partition& partition, Version* number) {
+  for (uint32_t slot = unit.begin; slot < unit.end; ++slot) {
+    Outcome& outcome = out_.outcome(slot);
+    if (!IsWrite(requests_[slot].op) || outcome.verdict != Verdict::kDone) continue;
+    if (*number == 0) *number = partition.number = core_.numbers.Draw();
+    outcome.version = *number;
+  }
+}
+
+// Does a unit in the first bucket of its chain, which has its pair inline or tells that its key is
+// absent. Returns false, and does nothing, if it takes more than that, or if an earlier unit of the
+// key waits.
+inline bool PointRun::LookAt(Table& table, uint16_t i) {
+  const Unit& unit = window_.units[i];
+  const Bucket& bucket = table.FirstBucket(unit.key);
+  Table::Lead& lead = window_.leads[i];
+  std::string_view value;
+  if (bucket.FindValue(unit.key, &value)) {
+    lead = {};
+    return !window_.seen.Has(unit.key) && DoInPlace(table, unit, PointState{.value = value});
+  }
+  lead = table.LeadOf(bucket, unit.key);
+  table.AddLine(lead, &window_.lines);
+  return lead.at() == 0 && !window_.seen.Has(unit.key) && DoAbsent(table, unit);
+}
+
+// Does a unit on the value that its key has, if it changes no more than the bytes of that value.
+// Returns false, and does nothing, if it takes more.
+inline bool PointRun::DoInPlace(Table& table, const Unit& unit, const PointState& state) {
   const Request& r = requests_[unit.begin];
-  if (unit.end - unit.begin > 1 || !window_.seen.IsOnce(unit.key)) return false;
+  if (r.op == Op::kApply) return UpdateAll(table, unit, state);
+  if (unit.end - unit.begin > 1) return false;
   if (r.op == Op::kGet) {
-    std::string_view value;
-    if (!table.FirstBucket(unit.key).FindValue(unit.key, &value)) return false;
-    ApplyGet(r, PointState{.value = value}, 0, out_, unit.begin);
+    ApplyGet(r, state, now_ms_, out_, unit.begin);
     return true;
   }
-  if (!IsPlainPut(r) || !table.OverwriteInline(unit.key, r.value)) return false;
+  if (!IsPlainStore(r) || out_.IsFull()) return false;
   Outcome& outcome = out_.outcome(unit.begin);
-  outcome.verdict = Verdict::kDone;
+  if (r.op == Op::kInsert) {
+    outcome.verdict = Verdict::kExists;
+    outcome.deadline_ms = state.deadline_ms;
+  } else {
+    const bool fits = state.value.size() == r.value.size() && state.deadline_ms == 0;
+    if (!fits || !core_.budget.HasRoomFor(0)) return false;
+    CopyBytes(table.Writable(unit.key, state.value).data(), r.value.data(), r.value.size());
+    outcome.verdict = Verdict::kDone;
+    core_.watches.Touch(unit.key.bytes, 0);
+  }
   outcome.present = true;
+  out_.CountWork(r.value.size());
+  return true;
+}
+
+// Does a unit of nothing but updates of elements in the bytes of their value. Returns false, and
+// does nothing, if it has other requests, or if there is no memory left: updates are refused then,
+// as all writes are.
+bool PointRun::UpdateAll(Table& table, const Unit& unit, const PointState& state) {
+  const auto requests = requests_.subspan(unit.begin, unit.end - unit.begin);
+  if (!std::ranges::all_of(requests, IsUpdate) || !core_.budget.HasRoomFor(0)) return false;
+  const std::span<char> value = table.Writable(unit.key, state.value);
+  bool is_written = false;
+  for (uint32_t slot = unit.begin; slot < unit.end;) {
+    const uint32_t begin = slot;
+    slot += UpdateInPlace(requests_.subspan(slot, unit.end - slot), value, state.deadline_ms, out_,
+                          slot);
+    is_written = is_written || out_.outcome(begin).verdict == Verdict::kDone;
+  }
+  if (is_written) core_.watches.Touch(unit.key.bytes, 0);
+  return true;
+}
+
+// Does a unit of one request whose key is absent, as the first bucket of its chain tells. Returns
+// false, and does nothing, if it is not a get or a plain store that takes no other bucket.
+inline bool PointRun::DoAbsent(Table& table, const Unit& unit) {
+  const Request& r = requests_[unit.begin];
+  if (unit.end - unit.begin > 1) return false;
+  if (r.op == Op::kGet) {
+    ApplyGet(r, std::nullopt, now_ms_, out_, unit.begin);
+    return true;
+  }
+  if (!IsPlainStore(r) || out_.IsFull() || !core_.budget.HasRoomFor(0)) return false;
+  if (!table.AddAbsent(unit.key, r.value)) return false;
+  out_.outcome(unit.begin).verdict = Verdict::kDone;
+  out_.CountWork(r.value.size());
   core_.watches.Touch(unit.key.bytes, 0);
   return true;
 }
@@ -163,23 +247,50 @@ void PointRun::Change(Table& table, const Groups::Group& group) {
   for (size_t n = 0; n < units.size(); ++n) {
     const uint16_t i = units[n];
     if (n + 1 < units.size()) table.PrefetchBody(window_.units[units[n + 1]].key);
-    if (window_.seen.IsOnce(window_.units[i].key)) {
-      ChangeOne(table, i);
-    } else {
+    if (!window_.seen.IsOnce(window_.units[i].key)) {
       units[left++] = i;
+    } else if (table.moves() != group.moves || !Follow(table, i)) {
+      ChangeOne(table, i);
     }
   }
   if (left > 0) Combine(table, units.first(left));
+  table.Grow();
+}
+
+// Does a unit in the record that its first bucket has led to. Returns false, and does nothing, if
+// it takes more than that.
+inline bool PointRun::Follow(Table& table, uint16_t i) {
+  const Unit& unit = window_.units[i];
+  const Table::Lead lead = window_.leads[i];
+  if (!lead.is_record()) return false;
+  const Pair pair = table.ReadRecord(lead.at());
+  return IsSame(unit.key, pair.key) && DoOnPair(table, unit, pair, &table.FirstBucket(unit.key));
+}
+
+// DoInPlace for a pair of the table; `pointing` is the bucket that points to its record, or null.
+inline bool PointRun::DoOnPair(Table& table, const Unit& unit, const Pair& pair,
+                               const Bucket* pointing) {
+  if (HasExpired(pair.deadline_ms, now_ms_)) return false;
+  const bool may_move = pointing != nullptr && requests_[unit.begin].op == Op::kPut &&
+                        table.FitsInstead(*pointing, pair);
+  return !may_move &&
+         DoInPlace(table, unit, {.value = pair.value, .deadline_ms = pair.deadline_ms});
 }
 
 void PointRun::ChangeOne(Table& table, uint32_t i) {
   const Unit& unit = window_.units[i];
+  const Request& r = requests_[unit.begin];
+  const Table::Place place = table.Find(unit.key);
+  std::optional<PointState> state;
+  if (place) {
+    const Pair pair = table.Read(place);
+    const bool is_inline = place.bucket->IsPair(place.item);
+    if (DoOnPair(table, unit, pair, is_inline ? nullptr : place.bucket)) return;
+    state = {.value = pair.value, .deadline_ms = pair.deadline_ms};
+  }
   if (unit.end - unit.begin == 1) {
-    const Request& r = requests_[unit.begin];
-    if (r.op == Op::kGet) {
-      return Get(table, unit.key, now_ms_, r, out_, unit.begin);
-    }
-    if (Put(table, unit)) return;
+    if (r.op == Op::kGet) return ApplyGet(r, state, now_ms_, out_, unit.begin);
+    if (IsPlainStore(r) && Store(table, unit, place, state)) return;
   }
   ReservationStation::Entry entry{.key = unit.key};
   ReservationStation::Load(entry, table, now_ms_);
@@ -187,24 +298,19 @@ void PointRun::ChangeOne(Table& table, uint32_t i) {
   Write(table, entry);
 }
 
-// Does a unit that is one put. Returns false if it is anything else, or has to be refused.
-bool PointRun::Put(Table& table, const Unit& unit) {
+// Does a unit that is one plain store, and not done in place. Returns false, and does nothing, if
+// it has to be refused or left out.
+bool PointRun::Store(Table& table, const Unit& unit, const Table::Place& place,
+                     const std::optional<PointState>& state) {
   const Request& r = requests_[unit.begin];
-  if (!IsPlainPut(r)) return false;
   if (!core_.budget.HasRoomFor(0) || out_.IsFull()) return false;
   out_.CountWork(r.value.size());
   Outcome& outcome = out_.outcome(unit.begin);
-  const Table::Place place = table.Find(unit.key);
-  if (place && table.OverwriteAt(place, unit.key, r.value)) {
-    outcome.present = true;
-  } else {
-    const uint64_t deadline_ms = place ? table.Read(place).deadline_ms : 0;
-    outcome.present = place && !HasExpired(deadline_ms, now_ms_);
-    if (outcome.present) outcome.deadline_ms = deadline_ms;
-    if (!table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
-      out_.RefuseMemory(unit.begin, core_.budget);
-      return true;
-    }
+  outcome.present = state && !HasExpired(state->deadline_ms, now_ms_);
+  if (outcome.present) outcome.deadline_ms = state->deadline_ms;
+  if (!table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
+    out_.RefuseMemory(unit.begin, core_.budget);
+    return true;
   }
   outcome.verdict = Verdict::kDone;
   core_.watches.Touch(unit.key.bytes, 0);

@@ -3,26 +3,47 @@
 //   window of up to 256 units, a unit being consecutive requests of one key
 //     hash, sort by partition         stable: the order for one key is that of arrival
 //     fetch the buckets
-//     look, partition by partition    what the bucket has inline is read, or overwritten by a value
-//                                     of the same size, if that is all its key needs
-//     fetch what the buckets of the rest point to
-//     change, partition by partition  the rest is done
+//     look, partition by partition    done at once: what needs only the first bucket of its key's
+//                                     chain. The rest is deferred
+//     fetch what the buckets of the deferred units point to
+//     change, partition by partition  the deferred units are done
 //
-// Each step locks a partition for as long as it needs it. Between the two steps the bucket may
-// change: the second step does not rely on what the first has seen. Operations on different keys
-// are independent, so that the order of partitions does not matter.
+// Done at once are, if the pair of the key lies inline in that bucket, gets, puts of a value of the
+// same size, inserts, which are refused, and updates of elements, in the bucket's bytes; and if the
+// bucket tells that the key is absent, gets, and puts and inserts for which the bucket, or a record
+// it can point to, has room (Table::AddAbsent). The second step does a deferred unit whose key was
+// deferred once on the table, with one write for all its requests; where the first has led it to
+// the record of its pair and the table has not moved since, in the bytes of the record. Keys that
+// were deferred more often go to the station (reservation_station.h), which does the operations in
+// order, and writes each key that has changed once.
 //
-// A unit whose key occurs once is done on the table at once, with one write for all its requests.
-// Keys that occur more often go to the station (reservation_station.h), which does the operations
-// in order, and writes each key that has changed once. Two bits for each of 16384 slots by hash
-// tell which keys occur more often; they may take two keys for one, but never one for two. An
-// update of elements is done in the table's own bytes where no other write of its key is pending:
-// no other thread sees the bytes until the partition is unlocked, and the update cannot fail once
-// it has begun.
+// Two bits for each of 16384 slots by hash tell which keys were deferred, and which of them more
+// often than once; they may take two keys for one, but never one for two.
+//
+// Why the operations of one key take effect in the order of their slots
+//   (1) Units of one key are in the group of one partition, and the first step meets them in order.
+//   (2) From the first unit of a key that it defers on, it defers all of that key. So what it does
+//       at once comes before what waits, and under an earlier lock of the partition.
+//   (3) The second step does a key's only unit, or gives all of them to the station, in order.
+// Operations on different keys are independent: neither the order of partitions matters, nor that
+// the second step does keys of one unit first.
+//
+// Why each is linearizable. Each unit is done while its partition is locked (partition.h), and the
+// second step relies on nothing of the first but a lead, which holds while Table::moves() has not
+// changed: other threads that have locked the partition in between have then added, removed and
+// moved no pair. Growth moves pairs, so the first step leaves it to the end of the second, or does
+// it last if it has deferred nothing.
+//
+// Numbers (sequence_numbers.h). The writes of each step have a number that is drawn under its lock.
+// By (2) those of one key ascend.
+//
+// Progress. Each step locks each partition once, and waits with no lock held.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "engine/batch_writer.h"
 #include "hash/core.h"
@@ -56,13 +77,14 @@ class PointRun {
   Version ticket() const { return ticket_; }
 
  private:
-  // Finds the keys that occur once in a window.
+  // Finds the keys that have been added, once or more often.
   class Seen {
    public:
     void Add(const Key& key) {
       uint8_t& four = slots_[ByteOf(key)];
       four |= static_cast<uint8_t>((1 | (four >> ShiftOf(key) & 1) << 1) << ShiftOf(key));
     }
+    bool Has(const Key& key) const { return (slots_[ByteOf(key)] >> ShiftOf(key) & 1) != 0; }
     bool IsOnce(const Key& key) const { return (slots_[ByteOf(key)] >> ShiftOf(key) & 3) == 1; }
     void Forget(const Key& key) { slots_[ByteOf(key)] = 0; }
 
@@ -96,13 +118,21 @@ class PointRun {
   };
 
   void Sort();
+  void Defer(uint16_t unit);
   void Number(Partition& partition, Groups::Group& group);
+  void NumberDone(const Unit& unit, Partition& partition, Version* number);
   void TellNumbers();
-  void Look(Table& table, Groups::Group& group);
-  bool DoInline(Table& table, const Unit& unit);
+  void Look(Partition& partition, Groups::Group& group);
+  bool LookAt(Table& table, uint16_t unit);
+  bool DoInPlace(Table& table, const Unit& unit, const PointState& state);
+  bool UpdateAll(Table& table, const Unit& unit, const PointState& state);
+  bool DoAbsent(Table& table, const Unit& unit);
   void Change(Table& table, const Groups::Group& group);
+  bool Follow(Table& table, uint16_t unit);
+  bool DoOnPair(Table& table, const Unit& unit, const Pair& pair, const Bucket* pointing);
   void ChangeOne(Table& table, uint32_t unit);
-  bool Put(Table& table, const Unit& unit);
+  bool Store(Table& table, const Unit& unit, const Table::Place& place,
+             const std::optional<PointState>& state);
   void Combine(Table& table, std::span<const uint16_t> units);
   void Do(Table& table, ReservationStation::Entry& entry, uint32_t unit);
   void Write(Table& table, const ReservationStation::Entry& entry);
@@ -118,13 +148,16 @@ class PointRun {
   uint64_t now_ms_ = 0;
   Version ticket_ = 0;
   uint32_t count_ = 0;
+  uint32_t deferred_ = 0;
   bool writes_ = false;
 };
 
 // The memory of a window: too large to be made anew for each batch.
 struct PointRun::Window {
   std::array<Unit, kWindow> units;
-  Seen seen;
+  Seen seen;  // the keys of the deferred units
+  std::array<uint16_t, kWindow> deferred;
+  std::array<Table::Lead, kWindow> leads;  // by unit, of those that the first look has deferred
   LinesToFetch lines;
 };
 

@@ -144,6 +144,42 @@ TEST(ReservationStation, AgreesWithOneAfterTheOther) {
   }
 }
 
+// Goal: where writes are numbered, those of one key have ascending numbers, also where some of them
+// were done at the first look and others waited; none has the number of an earlier batch, and none
+// is above the ticket.
+// Method: the same storms, on an engine of several partitions.
+TEST(ReservationStation, NumbersOfOneKeyAscend) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 rng(seed);
+  MemoryBudget budget;
+  const auto engine =
+      HashEngine::Make({.budget = &budget, .numbers_writes = true}, {.partitions = 4, .table = {}});
+  std::map<std::string, Version, std::less<>> last_of;
+  Version last_ticket = 0;
+  for (const uint64_t keys : {1, 5, 40, 2000}) {
+    for (int i = 0; i < 60; ++i) {
+      Batch batch;
+      batch.set_now_ms(kNowMs);
+      for (uint64_t left = 1 + rng() % 600; left > 0; --left) {
+        AddRandom(batch, Number(batch, rng() % keys), rng);
+      }
+      const Version ticket = engine->Execute(batch);
+      for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+        const Request& r = batch.requests()[slot];
+        const Outcome& outcome = batch.outcome(slot);
+        if (!IsWrite(r.op) || outcome.verdict != Verdict::kDone) continue;
+        ASSERT_GT(outcome.version, last_ticket) << slot;
+        ASSERT_LE(outcome.version, ticket) << slot;
+        Version& last = last_of[std::string(r.key)];
+        ASSERT_GE(outcome.version, last) << slot;
+        last = outcome.version;
+      }
+      last_ticket = std::max(last_ticket, ticket);
+    }
+  }
+}
+
 // A model of a batch of puts, deletes, gets and appends, given which of them were refused.
 class Replay {
  public:
@@ -249,9 +285,10 @@ TEST(ReservationStation, NoMemoryInTheMiddleOfAChain) {
   EXPECT_GT(refused, 50);
 }
 
-// Goal: however many operations a batch has on a key, the table is written once for it.
+// Goal: however many operations of a batch on a key wait, the table is written once for them.
 // Method: points as an engine does them, on a table that counts its moves, which are pairs stored
-// elsewhere or erased. The values of one key are of different sizes, so that none fits where the
+// elsewhere or erased. The first request of a key has to wait, because it has a condition, and so
+// all of its key do. The values of one key are of different sizes, so that none fits where the
 // one before lies; keys take turns, so that no two requests of one are side by side.
 TEST(ReservationStation, TheTableIsWrittenOnceForEachKey) {
   MemoryBudget budget;
@@ -272,6 +309,7 @@ TEST(ReservationStation, TheTableIsWrittenOnceForEachKey) {
   constexpr size_t kSizes[] = {50, 100, 200, 400, 3000};
   const std::string bytes(3000, 'v');
   Batch batch;
+  for (uint32_t i = 0; i < kKeys; ++i) batch.Update(Number(batch, i), "if present");
   for (uint32_t i = 0; i < 60; ++i) {
     const std::string_view key = Number(batch, i % kKeys);
     i % 7 == 5 ? batch.Delete(key)

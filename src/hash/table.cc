@@ -37,7 +37,34 @@ bool Table::StoreAt(const Place& place, const Key& key, std::string_view value,
   if (place && StoreInPlace(place, pair, key.hash)) return true;
   Prepared prepared;
   if (!Prepare(key, value, deadline_ms, limit, &prepared)) return false;
-  Install(key, prepared);
+  InstallAt(place, key, prepared);
+  return true;
+}
+
+bool Table::AddAbsent(const Key& key, std::string_view value) {
+  if (wanted_slots_ > 2 * options_.fill_slots * index_.count()) return false;
+  Bucket& bucket = index_[BucketOf(key.hash)];
+  const uint32_t room = bucket.room();
+  const Pair pair = {.key = key.bytes, .value = value};
+  const uint32_t inline_slots = Bucket::SlotsFor(pair.key.size() + value.size());
+  const bool is_inline = IsInline(pair);
+  if (is_inline && room >= inline_slots) {
+    BeforeChange(key.hash);
+    bucket.AddPair(key.bytes, value);
+  } else {
+    if (room == 0) return false;
+    const Record::Form form = Record::FormOf(pair);
+    const SlabAddress at = records_.Add(pair, form, Arena::Limit::kObey);
+    if (at == 0) return false;
+    BeforeChange(key.hash);
+    bucket.AddPointer({.size_class = static_cast<uint8_t>(Records::ClassOf(pair, form)),
+                       .secondary = SecondaryOf(key.hash),
+                       .address = at});
+  }
+  wanted_slots_ += is_inline ? inline_slots : 1;
+  ++moves_;
+  ++items_;
+  ++added_;
   return true;
 }
 
@@ -135,7 +162,7 @@ void Table::Clear() {
   index_.Clear();
   deadlines_.Clear();
   spares_.Forget();
-  items_ = wanted_slots_ = chained_ = 0;
+  items_ = wanted_slots_ = added_ = chained_ = 0;
   prepared_ = 0;
 }
 
@@ -196,9 +223,14 @@ bool Table::Prepare(const Key& key, std::string_view value, uint64_t deadline_ms
 }
 
 void Table::Install(const Key& key, const Prepared& prepared) {
+  InstallAt(Find(key), key, prepared);
+}
+
+// Installs a pair instead of the one at this place.
+void Table::InstallAt(const Place& place, const Key& key, const Prepared& prepared) {
   ++moves_;
   BeforeChange(key.hash);
-  if (const Place place = Find(key)) Remove(place, key.hash);
+  if (place) Remove(place, key.hash);
   Bucket* const head = &index_[BucketOf(key.hash)];
   if (prepared.is_inline) {
     const std::string_view pair(prepared.pair, prepared.bytes);
@@ -211,6 +243,7 @@ void Table::Install(const Key& key, const Prepared& prepared) {
     ++wanted_slots_;
   }
   ++items_;
+  ++added_;
   --prepared_;
   Grow();
   if (prepared_ == 0) spares_.Trim(1);

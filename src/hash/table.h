@@ -21,11 +21,12 @@
 //   is always compared in full.
 // Growth is linear hashing: with n buckets, a key's is the low bits of its hash, one bit less where
 //   that would be n or more. One bucket more, n, takes its items from bucket n - floor(n), floor(n)
-//   being the largest power of two not above n. An insert adds a bucket while there are more than
-//   fill_slots slots wanted for each (what its pairs would take if all that may were inline); a
-//   delete gives one up when there are fewer than 2/5 of that. So every operation's share of growth
-//   is the items of one or two chains, a dozen or two; their records are fetched side by side to
-//   hash their keys again. If the budget refuses, chains grow.
+//   being the largest power of two not above n. An insert adds two buckets at most, while there are
+//   more than fill_slots slots wanted for each (what its pairs would take if all that may were
+//   inline); inserts that come together may add their buckets together, which lie side by side
+//   (Grow). A delete gives one up when there are fewer than 2/5 of that. So every operation's share
+//   of growth is the items of one or two chains, a dozen or two; their records are fetched side by
+//   side to hash their keys again. If the budget refuses, chains grow.
 // Chains. A bucket that is full gets another one (spare_buckets.h). A delete moves items of the
 //   last bucket of its chain into the gap, and a chained bucket that has become empty is unlinked.
 // Failure. A write first takes all memory (Prepare) and then changes the table (Install), so that
@@ -39,7 +40,8 @@
 // views of the table's memory are valid until the lock is released or the table is changed.
 //
 // Cost. A GET reads one line if the pair is inline, two if it has a record, and one more for each
-// earlier bucket of the chain. A PUT reads and writes the same lines.
+// earlier bucket of the chain. A PUT reads and writes the same lines. A new pair takes the line of
+// its bucket alone if it can lie inline there.
 //
 // Invariants. Verify() checks them.
 //   T1  every bucket keeps those of bucket.h; a chained one is not empty.
@@ -54,6 +56,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -167,22 +170,15 @@ class Table {
   // Returns the first bucket of the key's chain; inline pairs have no deadlines.
   const Bucket& FirstBucket(const Key& key) const { return index_[BucketOf(key.hash)]; }
   Pair Read(const Place& place) const;
-  // Gives a pair that lies inline in the first bucket of its chain another value of the same size.
-  // Returns false, and changes nothing, if there is no such pair.
-  bool OverwriteInline(const Key& key, std::string_view value) {
-    BeforeChange(key.hash);
-    return index_[BucketOf(key.hash)].Overwrite(key, value);
-  }
-  // Overwrites the value of a pair at this place, if it lies where it should and has no deadline.
-  bool OverwriteAt(const Place& place, const Key& key, std::string_view value) {
-    const Pair pair = Read(place);
-    if (pair.value.size() != value.size() || pair.deadline_ms != 0) return false;
-    if (!place.bucket->IsPair(place.item) && IsInline(pair) &&
-        HasRoomInstead(*place.bucket, pair)) {
-      return false;
-    }
-    CopyBytes(Writable(key, pair.value).data(), value.data(), value.size());
-    return true;
+  // Stores a pair without a deadline whose key is absent, in the first bucket of its chain or in a
+  // record of that bucket. Returns false, and changes nothing, if that takes another bucket, if
+  // there is no memory, or if the table is so far behind with its growth that it must grow first.
+  // The leads of other keys stay valid. The caller must call Grow() later.
+  bool AddAbsent(const Key& key, std::string_view value);
+  // Returns whether a pair that has a record should lie in the bucket that points to it: it may,
+  // and there is room.
+  bool FitsInstead(const Bucket& bucket, const Pair& pair) const {
+    return IsInline(pair) && HasRoomInstead(bucket, pair);
   }
   // Returns what the key's operations cost now. Walks the chain by itself, for tests and figures.
   Lines LinesOf(const Key& key) const;
@@ -246,6 +242,15 @@ class Table {
   uint64_t own_bytes() const { return index_.held_bytes() + deadlines_.bytes(); }
   uint64_t chained_buckets() const { return chained_; }
 
+  // Adds buckets while the pairs want more slots than the buckets should serve, two at most for
+  // each pair that was added since the last call.
+  void Grow() {
+    for (uint64_t left = 2 * std::exchange(added_, 0);
+         left > 0 && wanted_slots_ > options_.fill_slots * index_.count(); --left) {
+      if (!Split()) return;
+    }
+  }
+
   // Gives back memory that is kept for later operations. Bounded.
   void Trim();
   // Returns null, or a literal that names the broken invariant.
@@ -283,6 +288,7 @@ class Table {
   void SaveBeforeImages();
   void PrefetchLarge(const Key& key) const;
   bool StoreInPlace(const Place& place, const Pair& pair, uint64_t hash);
+  void InstallAt(const Place& place, const Key& key, const Prepared& prepared);
   void AddShort(Bucket* head, std::string_view key, std::string_view value, uint64_t hash);
   Bucket* MakeRoom(Bucket* head, uint32_t slots);
   Bucket* Extend(Bucket* last);
@@ -291,17 +297,14 @@ class Table {
   void Unlink(Bucket* previous, Bucket* bucket);
 
   void FreePrepared(const Prepared& prepared);
-  // Growth, table_growth.cc. Splits two buckets at most, so that a table that has fallen behind
-  // catches up.
-  void Grow() {
-    for (int i = 0; i < 2 && wanted_slots_ > options_.fill_slots * index_.count(); ++i) {
-      if (!Split()) return;
-    }
-  }
+  // Growth, table_growth.cc.
   void Shrink() {
     if (index_.count() > 1 && wanted_slots_ * 5 < options_.fill_slots * index_.count() * 2) Merge();
   }
   bool Split();
+  void FetchRecords(const Bucket& bucket) const;
+  void SplitBucket(uint64_t bit, Bucket* low, Bucket* high);
+  bool SplitChain(uint64_t bit, uint64_t from);
   bool Merge();
   bool HoldTaken(uint32_t buckets);
   uint32_t TakeChain(uint64_t index);
@@ -324,6 +327,7 @@ class Table {
   uint64_t moves_ = 0;
   uint64_t items_ = 0;
   uint64_t wanted_slots_ = 0;  // wanted by all pairs
+  uint64_t added_ = 0;         // number of pairs added since the last Grow()
   uint64_t chained_ = 0;       // number of buckets in chains
   uint32_t prepared_ = 0;      // number of pairs prepared, and not installed or dropped yet
   std::vector<Bucket> taken_;  // used by TakeChain

@@ -9,6 +9,39 @@ bool Table::Split() {
   const uint64_t count = index_.count();
   const uint64_t bit = std::bit_floor(count);
   const uint64_t from = count - bit;
+  if (index_[from].chain() == 0) {
+    if (!index_.Add()) return false;
+    SplitBucket(bit, &index_[from], &index_[count]);
+  } else if (!SplitChain(bit, from)) {
+    return false;
+  }
+  DrawIn(&index_[from]);
+  DrawIn(&index_[count]);
+  // The line of the bucket that is split next was fetched by the split before this one.
+  index_.Prefetch(from + 2);
+  FetchRecords(index_[from + 1]);
+  return true;
+}
+
+void Table::FetchRecords(const Bucket& bucket) const {
+  for (uint32_t left = bucket.pointers(); left != 0; left &= left - 1) {
+    FetchLine(slabs_.At(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address));
+  }
+}
+
+// Moves the items whose hash has this bit from a bucket that has no chain to an empty one.
+void Table::SplitBucket(uint64_t bit, Bucket* low, Bucket* high) {
+  ++moves_;
+  const Bucket old = *low;
+  *low = Bucket{};
+  old.ForEach([&](BucketItem item) {
+    Bucket* const to = (HashOfItem(old, item) & bit) != 0 ? high : low;
+    to->Add(old, item);
+  });
+}
+
+// Adds a bucket, and moves those items of a chain to it whose hash has this bit.
+bool Table::SplitChain(uint64_t bit, uint64_t from) {
   uint32_t chained = 0;
   for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
   if (!HoldTaken(chained + 1)) return false;
@@ -18,13 +51,10 @@ bool Table::Split() {
   for (const Bucket& bucket : taken_) {
     bucket.ForEach([&](BucketItem item) {
       const uint64_t hash = HashOfItem(bucket, item);
-      PutBack(bucket, item, &index_[(hash & bit) != 0 ? count : from], hash);
+      PutBack(bucket, item, &index_[(hash & bit) != 0 ? from + bit : from], hash);
     });
   }
-  DrawIn(&index_[from]);
-  DrawIn(&index_[count]);
   spares_.Trim(prepared_ + 1);
-  index_.Prefetch(from + 1);
   return true;
 }
 
@@ -67,11 +97,7 @@ uint32_t Table::TakeChain(uint64_t index) {
     spares_.Add(at);
     --chained_;
   }
-  for (const Bucket& bucket : taken_) {
-    for (uint32_t left = bucket.pointers(); left != 0; left &= left - 1) {
-      FetchLine(slabs_.At(bucket.PointerAt(static_cast<uint32_t>(std::countr_zero(left))).address));
-    }
-  }
+  for (const Bucket& bucket : taken_) FetchRecords(bucket);
   return static_cast<uint32_t>(taken_.size() - 1);
 }
 
@@ -90,7 +116,7 @@ void Table::PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t 
 
 // Moves pairs from slabs into this bucket, where they lay for want of room in it.
 void Table::DrawIn(Bucket* bucket) {
-  if (bucket->chain() != 0) return;
+  if (bucket->chain() != 0 || bucket->pointers() == 0) return;
   // The last one first: removing an item moves those behind it.
   for (uint32_t left = bucket->pointers(); left != 0;) {
     const auto slot = static_cast<uint32_t>(std::bit_width(left) - 1);

@@ -26,7 +26,15 @@ class Checked {
     EXPECT_TRUE(table_.Reserve());
   }
 
+  // Stores a pair, in one of two ways if the key is absent.
   bool Store(const std::string& key, const std::string& value, uint64_t deadline_ms = 0) {
+    if (deadline_ms == 0 && !model_.contains(key) && ++added_ % 2 == 0) {
+      if (table_.AddAbsent(KeyOf(key), value)) {
+        if (added_ % 10 == 0) table_.Grow();
+        model_[key] = {value, 0};
+        return true;
+      }
+    }
     if (!table_.Store(KeyOf(key), value, deadline_ms, kObey)) return false;
     model_[key] = {value, deadline_ms};
     return true;
@@ -97,6 +105,7 @@ class Checked {
   Arena arena_;
   Table table_;
   std::unordered_map<std::string, Value> model_;
+  uint64_t added_ = 0;  // number of keys that Store() found absent
 };
 
 // Returns values of all sizes, so that pairs lie in all places where they may.
@@ -384,6 +393,48 @@ TEST(Table, GrowsInSmallSteps) {
   checked.ExpectAll();
   ASSERT_TRUE(checked.Store("again", "1"));
   checked.ExpectAll();
+}
+
+// Goal: pairs that are added together let the table grow once for all of them, by two buckets for
+// each at most; a table that is far behind takes no more.
+// Method: lots of pairs, with and without a record; the table grows only when it is told to, and is
+// then as large as it has to be.
+TEST(Table, GrowsOnceForAllThatWereAdded) {
+  for (const size_t value_bytes : {5, 100}) {
+    Checked checked;
+    Table& table = checked.table();
+    const std::string value(value_bytes, 'v');
+    std::vector<std::string> keys;
+    uint64_t number = 0;
+    for (int lot = 0; lot < 50; ++lot) {
+      const uint64_t buckets = table.bucket_count();
+      const uint64_t moves = table.moves();
+      uint64_t added = 0;
+      for (int i = 0; i < 1000; ++i) {
+        std::string key = ShortKey(number++);
+        if (!table.AddAbsent(KeyOf(key), value)) continue;
+        keys.push_back(std::move(key));
+        ++added;
+      }
+      ASSERT_EQ(table.bucket_count(), buckets);
+      ASSERT_EQ(table.moves(), moves + added);
+      ASSERT_LE(table.items(), 2 * buckets * table.options().fill_slots + 1);
+      ASSERT_GT(added, 0u);
+      table.Grow();
+      ASSERT_LE(table.bucket_count(), buckets + 2 * added);
+      const uint64_t grown = table.bucket_count();
+      table.Grow();
+      ASSERT_EQ(table.bucket_count(), grown);
+    }
+    EXPECT_GT(keys.size(), 10'000u);
+    EXPECT_EQ(table.items(), keys.size());
+    ASSERT_STREQ(table.Verify(), nullptr);
+    for (const std::string& key : keys) {
+      const Table::Place place = table.Find(KeyOf(key));
+      ASSERT_TRUE(place) << key;
+      ASSERT_EQ(table.Read(place).value, value);
+    }
+  }
 }
 
 }  // namespace
