@@ -308,7 +308,8 @@ bool PointRun::Store(Table& table, const Unit& unit, const Table::Place& place,
   Outcome& outcome = out_.outcome(unit.begin);
   outcome.present = state && !HasExpired(state->deadline_ms, now_ms_);
   if (outcome.present) outcome.deadline_ms = state->deadline_ms;
-  if (!table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
+  const bool is_added = !place && table.AddAbsent(unit.key, r.value);
+  if (!is_added && !table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
     out_.RefuseMemory(unit.begin, core_.budget);
     return true;
   }

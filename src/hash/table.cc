@@ -43,25 +43,29 @@ bool Table::StoreAt(const Place& place, const Key& key, std::string_view value,
 
 bool Table::AddAbsent(const Key& key, std::string_view value) {
   if (wanted_slots_ > 2 * options_.fill_slots * index_.count()) return false;
-  Bucket& bucket = index_[BucketOf(key.hash)];
-  const uint32_t room = bucket.room();
   const Pair pair = {.key = key.bytes, .value = value};
-  const uint32_t inline_slots = Bucket::SlotsFor(pair.key.size() + value.size());
   const bool is_inline = IsInline(pair);
-  if (is_inline && room >= inline_slots) {
+  const uint32_t slots = is_inline ? Bucket::SlotsFor(pair.key.size() + value.size()) : 1;
+  Bucket* bucket = &index_[BucketOf(key.hash)];
+  Bucket* gap = nullptr;
+  for (; bucket != nullptr && bucket->room() < slots; bucket = Next(*bucket)) {
+    if (bucket->room() > 0 && gap == nullptr) gap = bucket;
+  }
+  if (is_inline && bucket != nullptr) {
     BeforeChange(key.hash);
-    bucket.AddPair(key.bytes, value);
+    bucket->AddPair(key.bytes, value);
   } else {
-    if (room == 0) return false;
+    Bucket* const pointing = is_inline ? gap : bucket;
+    if (pointing == nullptr) return false;
     const Record::Form form = Record::FormOf(pair);
     const SlabAddress at = records_.Add(pair, form, Arena::Limit::kObey);
     if (at == 0) return false;
     BeforeChange(key.hash);
-    bucket.AddPointer({.size_class = static_cast<uint8_t>(Records::ClassOf(pair, form)),
-                       .secondary = SecondaryOf(key.hash),
-                       .address = at});
+    pointing->AddPointer({.size_class = static_cast<uint8_t>(Records::ClassOf(pair, form)),
+                          .secondary = SecondaryOf(key.hash),
+                          .address = at});
   }
-  wanted_slots_ += is_inline ? inline_slots : 1;
+  wanted_slots_ += slots;
   ++moves_;
   ++items_;
   ++added_;

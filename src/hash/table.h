@@ -170,10 +170,10 @@ class Table {
   // Returns the first bucket of the key's chain; inline pairs have no deadlines.
   const Bucket& FirstBucket(const Key& key) const { return index_[BucketOf(key.hash)]; }
   Pair Read(const Place& place) const;
-  // Stores a pair without a deadline whose key is absent, in the first bucket of its chain or in a
-  // record of that bucket. Returns false, and changes nothing, if that takes another bucket, if
-  // there is no memory, or if the table is so far behind with its growth that it must grow first.
-  // The leads of other keys stay valid. The caller must call Grow() later.
+  // Stores a pair without a deadline whose key is absent, in a bucket of its chain or in a record
+  // that one of them points to. Returns false, and changes nothing, if that takes another bucket,
+  // if there is no memory, or if the table is so far behind with its growth that it must grow
+  // first. The leads of other keys stay valid. The caller must call Grow() later.
   bool AddAbsent(const Key& key, std::string_view value);
   // Returns whether a pair that has a record should lie in the bucket that points to it: it may,
   // and there is room.
