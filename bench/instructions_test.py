@@ -25,9 +25,9 @@ LIMITS = {
     "get-hex": ("btree", "get", "hex", 2530),
     "scan": ("btree", "scan24", "binary", 5300),
     "update": ("btree", "update", "binary", 3310),
-    "hash-get": ("hash", "get", "binary", 1140),
-    "hash-update": ("hash", "update", "binary", 1270),
-    "hash-load": ("hash", "load", "binary", 2380),
+    "hash-get": ("hash", "get", "binary", 1195),
+    "hash-update": ("hash", "update", "binary", 1335),
+    "hash-load": ("hash", "load", "binary", 2500),
 }
 COLLECTED = re.compile(r"Collected : (\d+)")
 

@@ -110,10 +110,7 @@ class alignas(64) Bucket {
   // of its key. At most two or three bits where keys are alike; the bit of the key itself is always
   // among them.
   uint32_t PairsLike(const Key& key) const {
-    // Tables whose pairs are all too long to lie inline skip the comparison.
-    const uint32_t of_pairs = pairs();
-    if (of_pairs == 0) return 0;
-    return SlotsLike(bytes_, key.head, HeadMaskOf(key.bytes.size())) & of_pairs;
+    return SlotsLike(bytes_, key.head, HeadMaskOf(key.bytes.size())) & pairs();
   }
 
   // Returns the inline pair of this key; one of no slots if there is none.
