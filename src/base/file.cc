@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/file_descriptor.h"
 
@@ -44,13 +45,14 @@ class PosixFile final : public File {
   // The file is not opened with O_APPEND: with it Linux appends in pwrite(2) too, whatever the
   // offset.
   Status Append(std::string_view bytes) override {
-    const Status status = WriteAll(end_, bytes);
+    const uint64_t end = end_.load(std::memory_order_relaxed);
+    const Status status = WriteAll(end, bytes);
     if (status.ok()) {
-      end_ += bytes.size();
+      end_.store(end + bytes.size(), std::memory_order_relaxed);
     } else {
       // Half a record at the end would stand before the next Append's bytes, so it is taken back if
       // that is possible.
-      static_cast<void>(Uninterrupted([&] { return ftruncate(fd_.get(), Offset(end_)); }));
+      static_cast<void>(Uninterrupted([&] { return ftruncate(fd_.get(), Offset(end)); }));
     }
     return status;
   }
@@ -59,7 +61,7 @@ class PosixFile final : public File {
     const Status status = WriteAll(offset, bytes);
     // A write inside the file leaves end_ alone: other threads may write elsewhere at the same
     // time.
-    if (status.ok() && !bytes.empty() && offset + bytes.size() > end_) end_ = offset + bytes.size();
+    if (status.ok() && !bytes.empty()) RaiseEnd(offset + bytes.size());
     return status;
   }
 
@@ -75,7 +77,7 @@ class PosixFile final : public File {
     if (Uninterrupted([&] { return ftruncate(fd_.get(), Offset(bytes)); }) < 0) {
       return IoError("cannot truncate a file");
     }
-    end_ = bytes;
+    end_.store(bytes, std::memory_order_relaxed);
     return {};
   }
 
@@ -84,7 +86,7 @@ class PosixFile final : public File {
     if (error != 0) {
       return {Code::kIo, "cannot allocate a file's space", static_cast<uint64_t>(error)};
     }
-    end_ = std::max(end_, bytes);
+    RaiseEnd(bytes);
     return {};
   }
 
@@ -95,6 +97,9 @@ class PosixFile final : public File {
   }
 
  private:
+  void RaiseEnd(uint64_t end) {
+    if (end > end_.load(std::memory_order_relaxed)) end_.store(end, std::memory_order_relaxed);
+  }
   static off_t Offset(uint64_t bytes) { return static_cast<off_t>(bytes); }
 
   Status WriteAll(uint64_t offset, std::string_view bytes) {
@@ -110,7 +115,9 @@ class PosixFile final : public File {
   }
 
   FileDescriptor fd_;
-  uint64_t end_;  // where the next Append writes
+  // Where the next Append writes. Relaxed: its owner alone changes it, and a WriteAt inside the
+  // file, which may run beside Allocate, only looks at it.
+  std::atomic<uint64_t> end_;
 };
 
 class PosixLock final : public FileLock {

@@ -13,7 +13,7 @@
 namespace skep {
 
 // An open file. Thread safety: one owner, but ReadAt and Sync may run beside any call, and WriteAt
-// inside the file beside WriteAt of other bytes.
+// inside the file beside WriteAt of other bytes, and beside Allocate.
 // Errors: kIo with the errno. A short write is continued; if it cannot finish it ends in kIo.
 class File {
  public:

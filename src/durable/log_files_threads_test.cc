@@ -13,7 +13,8 @@
 namespace skep::durable {
 namespace {
 
-// Goal: one thread may fill while another writes, and takes segments in turn.
+// Goal: one thread may fill, and take more and more space for the next segment, while another
+// writes, and takes segments in turn.
 TEST(LogFiles, FillsBesideTheWriter) {
   const TemporaryDirectory directory;
   std::string expected;
@@ -21,8 +22,8 @@ TEST(LogFiles, FillsBesideTheWriter) {
     LogFiles files(PosixFileSystem(), directory.path(), 300'000);
     ASSERT_TRUE(files.Begin(0, "").ok());
     const std::jthread filler([&](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-        EXPECT_TRUE(files.Prepare().ok());
+      for (uint64_t round = 0; !stop.stop_requested(); ++round) {
+        EXPECT_TRUE(files.Prepare(300'000 + round % 8 * 10'000).ok());
         files.FillAhead();
       }
     });
