@@ -50,6 +50,9 @@ Result<std::unique_ptr<DiskIndexLog>> DiskIndexLog::Open(FileSystem& files, Cloc
 IndexLog::Ticket DiskIndexLog::Append(Kind kind, std::string_view bytes) {
   const MutexLock lock(mutex_);
   if (kind == Kind::kStateBegin || kind == Kind::kOwner) ++generation_;
+  if (kind != Kind::kState && kind != Kind::kEntries) {
+    is_owners_state_begun_ = kind == Kind::kStateBegin;
+  }
   return AppendRecord(kind, bytes);
 }
 
@@ -123,7 +126,7 @@ Result<bool> DiskIndexLog::Compact() {
   uint64_t generation = 0;
   {
     const MutexLock lock(mutex_);
-    if (begun_from_) return false;
+    if (is_owners_state_begun_) return false;
     generation = generation_;
   }
   StateSince since = {.position = log_.statistics().position, .owners = {}};

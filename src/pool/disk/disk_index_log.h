@@ -15,7 +15,10 @@
 // has no keys, does it as any other. What it costs is the memory of one more ordered index for the
 // time that it takes. What lies before P is dropped once the whole new state is synced: until then
 // the log has what it had. If the owner begins another state meanwhile, as a newcomer, or takes
-// leave of what it had, the compaction is given up: its pieces end before those of the owner.
+// leave of what it had, the compaction is given up: its pieces end before those of the owner. It is
+// given up, too, when the log refuses one of its pieces, as it does while the disk is slow or full.
+// What is in the log of a compaction that was given up is passed over by every reader, and does not
+// stand in the way of the next one: only a state that the owner has begun, and not ended, does.
 // Not more than kUnsyncedMax bytes of it wait for a sync: entries are not kept behind more.
 //
 // Thread safety: one owner, and the two threads of the log itself.
@@ -102,6 +105,7 @@ class DiskIndexLog final : public IndexLog {
   std::string record_ SKEP_GUARDED_BY(mutex_);  // scratch
   // How many states its owner has begun, or taken leave of.
   uint64_t generation_ SKEP_GUARDED_BY(mutex_) = 0;
+  bool is_owners_state_begun_ SKEP_GUARDED_BY(mutex_) = false;  // and is not whole yet
   // Positions of the state that is being appended, and of the last whole one: from where on it is
   // to be read, and where it ends.
   std::optional<uint64_t> begun_from_ SKEP_GUARDED_BY(mutex_);

@@ -10,12 +10,10 @@
 #include "base/temporary_directory_test.h"
 #include "model/model_engine.h"
 #include "pool/disk/disk_index_log.h"
-#include "pool/state_pieces.h"
+#include "pool/disk/logged_states_test.h"
 
 namespace skep::pool {
 namespace {
-
-constexpr DigestKeys kKeys = {.index = {1, 2}, .tag = {3, 4}};
 
 class DiskIndexLogTest : public testing::TestWithParam<LogSync> {
  protected:
@@ -37,29 +35,6 @@ class DiskIndexLogTest : public testing::TestWithParam<LogSync> {
     options.budget = &budget_;
     return ModelEngine::kInfo.make(options);
   }
-  static void AppendEmptyState(IndexLog& log) {
-    IndexState state(kKeys);
-    StatePieces pieces(state, {.epoch = 1, .hash_server = 1});
-    while (!pieces.IsDone()) {
-      const bool is_first = pieces.part() == StatePart::kBegin;
-      std::string piece;
-      pieces.Next(piece);
-      ASSERT_NE(log.Append(is_first          ? IndexLog::Kind::kStateBegin
-                           : pieces.IsDone() ? IndexLog::Kind::kStateEnd
-                                             : IndexLog::Kind::kState,
-                           piece),
-                0u);
-    }
-    ASSERT_NE(log.Append(IndexLog::Kind::kOwner, std::string_view("\7\1", 2)), 0u);
-  }
-  // Joins `count` clients, one an entry.
-  static void Join(IndexLog& log, uint64_t first_index, uint64_t count, LoggedUpTo* needed) {
-    for (uint64_t i = 0; i < count; ++i) {
-      LogBatch batch(first_index + i);
-      batch.Add({.kind = LogEntry::Kind::kJoin, .client = static_cast<uint32_t>(first_index + i)});
-      while (!AppendEntries(&log, batch, needed)) std::this_thread::yield();
-    }
-  }
 
   TemporaryDirectory directory_;
   MemoryBudget budget_;
@@ -78,15 +53,17 @@ TEST_P(DiskIndexLogTest, KeepsAllWhileItIsCompacted) {
       AppendEmptyState(*log);
     } else {
       ASSERT_NE(found.state, nullptr);
-      EXPECT_EQ(found.state->keys(), kKeys);
+      EXPECT_EQ(found.state->keys(), kLoggedKeys);
       EXPECT_EQ(found.state->applied(), entries);
       EXPECT_EQ(found.state->sessions().size(), entries);
       EXPECT_TRUE(found.IsOwner(7));
     }
     LoggedUpTo needed;
     EXPECT_TRUE(AppendEntries(log.get(), LogBatch(entries + 1), &needed)) << "no entries";
-    Join(*log, entries + 1, kEntries, &needed);
-    entries += kEntries;
+    for (const uint64_t end = entries + kEntries; entries < end; ++entries) {
+      const LogBatch batch = JoinOf(entries + 1);
+      while (!AppendEntries(log.get(), batch, &needed)) std::this_thread::yield();
+    }
     while (!needed.IsReached(log.get())) std::this_thread::yield();
     // Until it is compacted, which takes no longer than the test may.
     while (log->IsLong()) std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -39,10 +39,8 @@ struct Outline {
       // They may stand nowhere else any more.
       for (const uint32_t owner : since.owners) AddOwner(owner);
     }
-    if (kind == Kind::kStateEnd) {
-      if (!begun) return kBad;
-      state = std::exchange(begun, std::nullopt);
-    }
+    // Of a state whose first pieces were dropped with the segment that had them, the rest is left.
+    if (kind == Kind::kStateEnd && begun) state = std::exchange(begun, std::nullopt);
     return kind == Kind::kOwner ? TakeOwner(bytes) : Status();
   }
   Status TakeOwner(std::string_view bytes) {
