@@ -77,6 +77,7 @@ class Asker:
 class Base(unittest.TestCase):
     MODE = "generic"
     MORE = ()
+    border = BORDER  # where the second server's keys begin
 
     @classmethod
     def setUpClass(cls):
@@ -91,13 +92,21 @@ class Base(unittest.TestCase):
             path = f"{self.folder.name}/server{place[0]}"
             self.start(self.tree.hosts[place], BINARY, "--bind", address_of(place), "--port",
                        str(PORT), "--protected-mode", "no", "--udp", "yes", "--unixsocket",
-                       path).wait_for_line(rb"ready to accept connections on unix")
+                       path, *self.server_options(place)).wait_for_line(
+                           rb"ready to accept connections on unix")
             self.servers.append(Connection(path))
             self.addCleanup(self.servers[-1].close)
+        self.give_ranges()
         self.asker = Asker(self.tree.hosts[CLIENT])
         self.addCleanup(self.asker.close)
         for first in range(0, KEYS, 1000):
             self.load(range(first, first + 1000))
+
+    def server_options(self, _place):
+        return ()
+
+    def give_ranges(self):
+        """Before keys are loaded: these servers take any key."""
 
     def start(self, namespace, *command):
         process = Process(namespace.command(*command), self.folder.name)
@@ -106,7 +115,7 @@ class Base(unittest.TestCase):
 
     def load(self, numbers):
         """Keys of one server, with values that tell them."""
-        server = self.servers[numbers[0] >= BORDER]
+        server = self.servers[numbers[0] >= self.border]
         server.call("MSET", *[word for i in numbers for word in (key_of(i), b"value of %d" % i)])
 
     def start_switch(self, namespace, name, *duties):
@@ -121,11 +130,14 @@ class Base(unittest.TestCase):
     def start_controller(self, *switches):
         """It reaches servers from a host; switches by their sockets in the file system."""
         words = [word for switch in switches for word in ("--switch", switch)]
-        first, second = (f"{address_of(place)}:{PORT}" for place in PLACES)
-        controller = self.start(self.tree.hosts[CLIENT], NETINDEX, "controller", "--server", first,
-                                "--server", f"{BORDER:08d}={second}", "--interval", "50", *words)
+        controller = self.start(self.tree.hosts[CLIENT], NETINDEX, *self.controller_command(),
+                                "--interval", "50", *words)
         controller.wait_for_line(rb"skep-netindex: ready")
         return controller
+
+    def controller_command(self):
+        first, second = (f"{address_of(place)}:{PORT}" for place in PLACES)
+        return "controller", "--server", first, "--server", f"{BORDER:08d}={second}"
 
     def start_all(self):
         """The switches of the ways between the client and both servers, and the controller."""
@@ -144,7 +156,7 @@ class Base(unittest.TestCase):
         """The answer is right, and of the right server; whether the hint was, too."""
         outcome, server = (asker or self.asker).get(key_of(number), **options)
         self.assertEqual(outcome.get("value"), b"value of %d" % number)
-        self.assertEqual(server, address_of(PLACES[number >= BORDER]))
+        self.assertEqual(server, address_of(PLACES[number >= self.border]))
         return "hint" not in outcome
 
     def expect_each_query_at_its_leaf(self):
