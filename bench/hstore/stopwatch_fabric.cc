@@ -39,6 +39,7 @@ class StopwatchEndpoint final : public rma::Endpoint {
     if (is_client_) begun_[{peer, token}] = Now();
     inner_->Post(peer, token, operations);
   }
+  bool Abandon(rma::PeerId peer, uint64_t token) override { return inner_->Abandon(peer, token); }
   void Call(rma::PeerId peer, uint64_t token, std::string_view request) override {
     if (is_client_) {
       begun_[{peer, token}] = Now();

@@ -25,7 +25,7 @@ ClientSession::~ClientSession() = default;
 void ClientSession::RefreshMap() {
   const uint64_t epoch = map_.epoch;
   map_ = source_();
-  if (map_.epoch == epoch) PollOnce();
+  if (map_.epoch == epoch && !std::exchange(is_hedged_, false)) PollOnce();
 }
 
 rma::PeerId ClientSession::PeerOf(To to) {
@@ -76,16 +76,19 @@ void ClientSession::Handle(const rma::Event& event) {
       if (event.kind == rma::Event::Kind::kLeft) {
         greeted_.erase(event.peer);
         recognized_.erase(event.peer);
+        hedged_ns_.erase(event.peer);
       }
       break;
     case rma::Event::Kind::kDone:
+      if (!hedged_ns_.empty()) hedged_ns_.erase(event.peer);
       if (event.token < first_post_) break;
-      --posts_;
-      if (!event.status.ok()) post_failed_ = true;
       if (const auto posted = std::ranges::find(posted_, event.peer, &Posted::peer);
-          posted != posted_.end()) {
+          posted != posted_.end() && posted->posts > 0) {
+        --posts_;
         --posted->posts;
-        if (!event.status.ok() && posted->memory_server != 0) Suspect(posted->memory_server);
+        if (event.status.ok()) break;
+        post_failed_ = true;
+        if (posted->memory_server != 0) Suspect(posted->memory_server);
       }
       break;
     case rma::Event::Kind::kReply:
@@ -103,8 +106,8 @@ void ClientSession::Handle(const rma::Event& event) {
 void ClientSession::Post(rma::PeerId peer, uint32_t memory_server,
                          std::span<const rma::Operation> operations) {
   const bool reads = operations.front().kind == rma::Operation::Kind::kRead;
-  Posted& posted =
-      posted_.emplace_back(Posted{.peer = peer, .memory_server = memory_server, .reads = reads});
+  Posted& posted = posted_.emplace_back(Posted{
+      .peer = peer, .memory_server = memory_server, .reads = reads, .first_token = next_token_});
   (reads ? statistics_.reads : statistics_.writes) += operations.size();
   const rma::Capabilities& can = endpoint_->capabilities();
   for (auto left = operations; !left.empty();) {
@@ -120,11 +123,12 @@ void ClientSession::Post(rma::PeerId peer, uint32_t memory_server,
     ++posted.posts;
     ++posts_;
   }
+  posted.end_token = next_token_;
 }
 
 bool ClientSession::Run(const Round& round) {
   ++statistics_.rounds;
-  if (!suspects_.empty()) ForgetOldSuspicions();
+  ForgetOldSuspicions();
   for (const auto& [server, operations] : round.memory_) {
     if (operations.empty()) continue;
     const bool writes = operations.front().kind == rma::Operation::Kind::kWrite;
@@ -132,6 +136,7 @@ bool ClientSession::Run(const Round& round) {
   }
   first_post_ = next_token_;
   post_failed_ = false;
+  is_hedged_ = false;
   posted_.clear();
   if (!round.index_.empty()) {
     const rma::PeerId peer = PeerOf(To::kHashServer);
@@ -150,7 +155,7 @@ bool ClientSession::Run(const Round& round) {
   while (posts_ > 0) {
     // The bytes are the caller's again only when each post has ended, and ending the connection
     // ends those that are still under way.
-    const auto events = endpoint_->Poll(kPollMs);
+    const auto events = endpoint_->Poll(PatienceMs());
     for (const rma::Event& event : events) Handle(event);
     if (events.empty() && (IsLate() || HasOtherMap())) {
       for (const Posted& posted : posted_) endpoint_->Disconnect(posted.peer);
@@ -163,11 +168,12 @@ bool ClientSession::Run(const Round& round) {
   if (post_failed_) {
     ++statistics_.retries_lost;
     places_.Forget();
-  } else {
+  } else if (!is_hedged_) {
+    hedge_wait_ns_ = kHedgeNs;
     read_wait_ns_ = kReadWaitNs;
     write_wait_ns_ = kWriteWaitNs;
   }
-  return !post_failed_;
+  return !post_failed_ && !is_hedged_;
 }
 
 std::optional<std::string_view> ClientSession::Call(To to, std::string_view request,
@@ -274,19 +280,21 @@ bool ClientSession::TakeLease(uint64_t* at_ns) {
   return has_lease;
 }
 
-// The answer to a hello in the name of this client, or of nobody. A server that does not answer for
-// as long as a write may take, or is another one than it was taken for, is suspected.
+// The answer to a hello in the name of this client, before it writes, or of nobody, before it
+// reads. A server that does not answer for as long as a write, or a read, may take, or is another
+// one than it was taken for, is suspected.
 bool ClientSession::SayHello(rma::PeerId peer, uint32_t server, uint32_t client, ReplyCode* code) {
   std::string request(1, static_cast<char>(MessageKind::kHello));
   AppendVarint(request, client);
   AppendVarint(request, server);
   const uint64_t deadline_ns = deadline_ns_;
-  if (places_.has_replicas()) deadline_ns_ = std::min(deadline_ns, now_ns() + kWriteWaitNs);
+  const uint64_t wait_ns = client == 0 ? kReadWaitNs : kWriteWaitNs;
+  if (places_.has_replicas()) deadline_ns_ = std::min(deadline_ns, now_ns() + wait_ns);
   const bool is_well = Call(peer, request, code).has_value();
   deadline_ns_ = deadline_ns;
   if (is_well) {
     recognized_.insert(peer);
-    std::erase(suspects_, server);
+    suspects_.erase(server);
   } else {
     Suspect(server);
     endpoint_->Disconnect(peer);
@@ -341,12 +349,16 @@ ClientSession::Where ClientSession::FindPlace(uint32_t chunk, uint8_t gen, Frame
 }
 
 uint32_t ClientSession::ChooseFrame(const ChunkFrames& frames) const {
+  uint32_t chosen = frames[0];
+  uint64_t chosen_until_ns = UINT64_MAX;
   for (const uint32_t frame : frames) {
     if (frame == kNoFrame) break;
-    const uint32_t server = places_.PlaceOf(frame).server;
-    if (std::ranges::find(suspects_, server) == suspects_.end()) return frame;
+    const auto suspect = suspects_.find(places_.PlaceOf(frame).server);
+    const uint64_t until_ns = suspect == suspects_.end() ? 0 : suspect->second;
+    if (until_ns < chosen_until_ns) chosen = frame;
+    chosen_until_ns = std::min(chosen_until_ns, until_ns);
   }
-  return frames[0];
+  return chosen;
 }
 
 void ClientSession::TakePlacesVersion(uint64_t version) {
@@ -387,28 +399,57 @@ bool ClientSession::LearnLease(uint32_t chunk, uint8_t gen, const ChunkFrames& f
   return !places->empty();
 }
 
-void ClientSession::Suspect(uint32_t server) {
-  suspected_until_ns_ = now_ns() + kSuspicionNs;
-  if (std::ranges::find(suspects_, server) == suspects_.end()) suspects_.push_back(server);
+void ClientSession::Suspect(uint32_t server, uint64_t for_ns) {
+  uint64_t& until_ns = suspects_[server];
+  until_ns = std::max(until_ns, now_ns() + for_ns);
 }
 
 void ClientSession::ForgetOldSuspicions() {
-  if (now_ns() >= suspected_until_ns_) suspects_.clear();
+  if (suspects_.empty()) return;
+  std::erase_if(suspects_, [now = now_ns()](const auto& suspect) { return now >= suspect.second; });
+}
+
+int ClientSession::PatienceMs() const {
+  constexpr uint64_t kNsOfMs = 1'000'000;
+  if (!places_.has_replicas()) return kPollMs;
+  return static_cast<int>(std::min<uint64_t>(kPollMs, hedge_wait_ns_ / kNsOfMs));
 }
 
 void ClientSession::GiveUpSlow(uint64_t progress_ns) {
+  ForgetOldSuspicions();
   const uint64_t waited_ns = now_ns() - progress_ns;
-  for (const Posted& posted : posted_) {
+  for (Posted& posted : posted_) {
     const uint32_t server = posted.memory_server;
+    if (server == 0 || posted.posts == 0 || suspects_.contains(server)) continue;
     uint64_t& wait_ns = posted.reads ? read_wait_ns_ : write_wait_ns_;
-    if (server == 0 || posted.posts == 0 || waited_ns < wait_ns ||
-        std::ranges::find(suspects_, server) != suspects_.end()) {
-      continue;
+    bool gives_up = waited_ns >= wait_ns;
+    if (posted.reads && waited_ns >= hedge_wait_ns_) {
+      gives_up = gives_up || Hangs(posted.peer);
+      if (!gives_up && suspects_.empty() && Hedge(posted)) continue;
     }
+    if (!gives_up) continue;
     Suspect(server);
     endpoint_->Disconnect(posted.peer);
     wait_ns = std::min(2 * wait_ns, kWaitNsMax);
   }
+}
+
+bool ClientSession::Hangs(rma::PeerId peer) const {
+  const auto hedged = hedged_ns_.find(peer);
+  return hedged != hedged_ns_.end() && now_ns() - hedged->second >= kReadWaitNs;
+}
+
+bool ClientSession::Hedge(Posted& posted) {
+  for (uint64_t token = posted.first_token; token < posted.end_token; ++token) {
+    if (!endpoint_->Abandon(posted.peer, token)) return false;
+  }
+  hedged_ns_.try_emplace(posted.peer, now_ns());
+  Suspect(posted.memory_server, kSlowNs);
+  posts_ -= std::exchange(posted.posts, 0);
+  is_hedged_ = true;
+  hedge_wait_ns_ = std::min(2 * hedge_wait_ns_, kReadWaitNs);
+  ++statistics_.retries_slow;
+  return true;
 }
 
 void ClientSession::LookAtPlaces() {

@@ -11,7 +11,17 @@
 // kReadWaitNs while it had some, or any write for kWriteWaitNs. Those are ended with the
 // connection, so that their bytes are the caller's again. Each time the next round waits twice as
 // long, up to kWaitNsMax, until one has come about: servers that are all slow are waited for in
-// the end. While all servers of a chunk are left alone one of them is used all the same.
+// the end. While all servers of a chunk are left alone the one is used all the same whose time
+// ends first, and is given up as any other one once that has passed.
+//
+// Hedged reads. Where the fabric can give bytes back (Endpoint::Abandon), a round of reads does not
+// wait for so long. After kHedgeNs without any event its reads of the slow server are abandoned,
+// the round fails, and the next one reads the other replicas, as the slow server is left alone for
+// kSlowNs; its connection stays, and what it answers later goes nowhere. Each time the next round
+// waits twice as long before that, until one has come about. While a server is left alone no other
+// one is hedged, since that may have the only other replica. A server of which nothing at all has
+// come since a hedge kReadWaitNs ago, or longer, is given up as above at the next one: so what
+// waits for a server that hangs is bounded.
 //
 // Thread safety: one owner.
 #pragma once
@@ -58,6 +68,7 @@ struct ClientStatistics {
   uint64_t retries_torn = 0;        // a checksum did not fit
   uint64_t retries_late = 0;        // it took too long, or the lease ended meanwhile
   uint64_t retries_lost = 0;        // a connection ended
+  uint64_t retries_slow = 0;        // a memory server was slow: its other replica was read
   uint64_t retries_contended = 0;   // another write came first
   uint64_t finds = 0;               // slots asked for by a call
 };
@@ -181,7 +192,8 @@ class ClientSession {
   // next call of this session.
   std::optional<std::string_view> Call(To to, std::string_view request, ReplyCode* code);
   std::optional<PoolStatus> AskForStatus();
-  // Asks for the map again, and waits a moment if it is the same.
+  // Asks for the map again. Waits a moment if it is the same, unless reads were just abandoned,
+  // which are to be made elsewhere at once.
   void RefreshMap();
   // Takes the map if there is another one.
   void FollowMap() {
@@ -221,9 +233,11 @@ class ClientSession {
   // Whether the pool removes the keys whose items are lost.
   bool removes_lost() const { return removes_lost_; }
   // Memory servers that do not answer, as it seems.
-  const std::vector<uint32_t>& suspects() {
-    if (!suspects_.empty()) ForgetOldSuspicions();
-    return suspects_;
+  std::vector<uint32_t> suspects() {
+    ForgetOldSuspicions();
+    std::vector<uint32_t> servers;
+    for (const auto& [server, until_ns] : suspects_) servers.push_back(server);
+    return servers;
   }
   // Rises when memory servers come, go, or are drained, as the hash server tells with a lease: what
   // this client has leased may lie on too few of them.
@@ -238,6 +252,8 @@ class ClientSession {
 
  private:
   static constexpr uint64_t kSuspicionNs = 500'000'000;
+  static constexpr uint64_t kHedgeNs = 3'000'000;
+  static constexpr uint64_t kSlowNs = 100'000'000;
   static constexpr uint64_t kReadWaitNs = 50'000'000;
   static constexpr uint64_t kWaitNsMax = 5'000'000'000;
   static constexpr uint64_t kWriteWaitNs = 500'000'000;
@@ -247,7 +263,9 @@ class ClientSession {
     rma::PeerId peer = 0;
     uint32_t memory_server = 0;  // 0: the hash server
     bool reads = false;
-    size_t posts = 0;  // under way
+    uint64_t first_token = 0;  // of its posts, which have tokens that follow each other
+    uint64_t end_token = 0;
+    size_t posts = 0;  // under way, and not abandoned
   };
   struct Reply {
     bool has_come = false;
@@ -279,10 +297,17 @@ class ClientSession {
   // Of another version, what is known of places may be old.
   void TakePlacesVersion(uint64_t version);
   uint32_t ChooseFrame(const ChunkFrames& frames) const;
-  void Suspect(uint32_t server);
+  void Suspect(uint32_t server, uint64_t for_ns = kSuspicionNs);
   void ForgetOldSuspicions();
-  // Ends the posts that have waited for too long, with their connections, if others may answer.
+  // How long Run waits for events before it looks at what is slow.
+  int PatienceMs() const;
+  // Gives up what has waited for too long, if others may answer: abandons it, or ends it with its
+  // connection.
   void GiveUpSlow(uint64_t progress_ns);
+  // Whether nothing has come over the connection since its reads were hedged kReadWaitNs ago.
+  bool Hangs(rma::PeerId peer) const;
+  // Abandons these reads. False: they cannot be.
+  bool Hedge(Posted& posted);
 
   const std::unique_ptr<rma::Endpoint> endpoint_;
   Clock& clock_;
@@ -299,8 +324,9 @@ class ClientSession {
   bool removes_lost_ = false;
   uint64_t places_version_ = 0;
   std::vector<uint32_t> leased_chunks_;
-  std::vector<uint32_t> suspects_;
-  uint64_t suspected_until_ns_ = 0;  // all of them
+  std::map<uint32_t, uint64_t> suspects_;  // until when each is left alone
+  uint64_t hedge_wait_ns_ = kHedgeNs;
+  std::map<rma::PeerId, uint64_t> hedged_ns_;  // since then nothing has come of a hedged one
   uint64_t read_wait_ns_ = kReadWaitNs;
   uint64_t write_wait_ns_ = kWriteWaitNs;
   uint64_t look_at_places_ns_ = 0;
@@ -319,6 +345,7 @@ class ClientSession {
   uint64_t first_post_ = 0;  // posts of the present round have tokens from here on
   size_t posts_ = 0;         // of the present round that are under way
   bool post_failed_ = false;
+  bool is_hedged_ = false;  // reads of the present round were abandoned
   std::vector<Posted> posted_;
   uint64_t call_token_ = 0;  // of the present call
   Reply reply_;

@@ -47,6 +47,7 @@ void Add(const ClientStatistics& more, ClientStatistics* to) {
   to->retries_torn += more.retries_torn;
   to->retries_late += more.retries_late;
   to->retries_lost += more.retries_lost;
+  to->retries_slow += more.retries_slow;
   to->retries_contended += more.retries_contended;
   to->finds += more.finds;
 }
@@ -218,6 +219,7 @@ void PoolEngine::Describe(uint64_t, const StatsVisitor& visit) const {
   visit("pool_retries_torn", s.retries_torn);
   visit("pool_retries_late", s.retries_late);
   visit("pool_retries_lost", s.retries_lost);
+  visit("pool_retries_slow", s.retries_slow);
   visit("pool_retries_contended", s.retries_contended);
   visit("pool_finds", s.finds);
 }

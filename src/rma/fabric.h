@@ -145,6 +145,14 @@ class Endpoint {
   // Begins operations on the peer's regions. `token` is the caller's. Cost: of mem the copies
   // themselves, with the cache misses of all operations overlapped; of the others to queue them.
   virtual void Post(PeerId peer, uint64_t token, std::span<const Operation> operations) = 0;
+  // Gives the local bytes of a Post that only reads back to the caller before its kDone, which
+  // comes all the same: from now on nothing is written to them. Nothing happens to a Post that has
+  // ended. False: this fabric cannot, and the caller waits for kDone. Cost: a look at what is under
+  // way.
+  virtual bool Abandon(PeerId peer, uint64_t token) {
+    (void)peer, (void)token;
+    return false;
+  }
   // Sends a message. `request` is copied or sent before the call returns.
   virtual void Call(PeerId peer, uint64_t token, std::string_view request) = 0;
   // Answers a kRequest of this peer and token. Nothing, if the peer has left meanwhile.

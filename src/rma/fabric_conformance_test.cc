@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -71,6 +72,28 @@ TEST_P(FabricOperations, Writes) {
   EXPECT_EQ(words[9], 10u);
   EXPECT_TRUE(std::ranges::equal(bytes, std::span(words + 10, bytes.size())));
   EXPECT_EQ(words[10 + bytes.size()], 11 + bytes.size());
+}
+
+// Goal: what a Post of reads has not read yet is not written to its local bytes any more once it is
+// abandoned, and its kDone comes all the same; posts before and behind it are read.
+TEST_P(FabricOperations, AbandonedReadsWriteNothing) {
+  constexpr size_t kCount = 3;
+  uint64_t words[kCount] = {};
+  for (size_t i = 0; i < kCount; ++i) {
+    const Operation read = Read(5 + i, 1, &words[i]);
+    (*caller_)->Post(peer_, 100 + i, {&read, 1});
+  }
+  const bool is_given_back = (*caller_)->Abandon(peer_, 101);
+  const uint64_t left = std::exchange(words[1], 77);
+  for (size_t i = 0; i < kCount; ++i) {
+    EXPECT_TRUE(Take(caller_, Kind::kDone, peer_, 100 + i).status.ok());
+  }
+  EXPECT_EQ(words[0], 6u);
+  EXPECT_EQ(words[2], 8u);
+  if (is_given_back) {
+    EXPECT_EQ(words[1], 77u);
+    EXPECT_TRUE(left == 0 || left == 7) << left;
+  }
 }
 
 // Goal: any mix of reads and writes agrees with an array of words.

@@ -40,6 +40,8 @@ class MemEndpoint final : public StreamEndpoint {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   void Post(PeerId peer, uint64_t token, std::span<const Operation> operations) override;
+  // Post has read everything.
+  bool Abandon(PeerId, uint64_t) override { return true; }
   bool Fence(PeerId peer) override;
 
  private:

@@ -31,6 +31,7 @@ class TcpEndpoint final : public StreamEndpoint {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   void Post(PeerId peer, uint64_t token, std::span<const Operation> operations) override;
+  bool Abandon(PeerId peer, uint64_t token) override;
   bool Fence(PeerId peer) override {
     Disconnect(peer);
     return true;
@@ -40,8 +41,9 @@ class TcpEndpoint final : public StreamEndpoint {
   struct PendingPost {
     uint64_t token = 0;
     std::vector<Operation> operations;
-    size_t sent_bytes = 0;    // the body of its message
-    size_t answer_bytes = 0;  // the message that comes back
+    bool is_abandoned = false;  // what is read goes nowhere
+    size_t sent_bytes = 0;      // the body of its message
+    size_t answer_bytes = 0;    // the message that comes back
   };
 
   struct TcpPeer final : Peer {
@@ -114,6 +116,15 @@ void TcpEndpoint::Post(PeerId id, uint64_t token, std::span<const Operation> ope
   QueueToSend(*peer);
 }
 
+bool TcpEndpoint::Abandon(PeerId id, uint64_t token) {
+  auto* const peer = static_cast<TcpPeer*>(FindJoined(id));
+  if (peer == nullptr) return true;
+  for (PendingPost& post : peer->posts) {
+    if (post.token == token) post.is_abandoned = true;
+  }
+  return true;
+}
+
 bool TcpEndpoint::HasRoomFor(const TcpPeer& peer, const PendingPost& post) const {
   const size_t unsent = peer.messages.unsent_bytes();
   if (unsent > 0 && unsent + post.sent_bytes > options().unsent_bytes_max / 2) return false;
@@ -166,7 +177,7 @@ Status TcpEndpoint::Finish(TcpPeer& peer, const Message& posted) {
   if (MessageStream::kHeaderBytes + posted.body.size() != post.answer_bytes) return NoMessage();
   const char* from = posted.body.data();
   for (const Operation& operation : post.operations) {
-    if (operation.kind == Kind::kWrite) continue;
+    if (operation.kind == Kind::kWrite || post.is_abandoned) continue;
     std::memcpy(operation.local, from, operation.bytes);
     from += operation.bytes;
   }

@@ -360,6 +360,7 @@ class Run {
     to.retries_torn += more.retries_torn;
     to.retries_late += more.retries_late;
     to.retries_lost += more.retries_lost;
+    to.retries_slow += more.retries_slow;
     to.retries_contended += more.retries_contended;
     to.finds += more.finds;
   }

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "pool/fields.h"
@@ -230,6 +232,79 @@ TYPED_TEST(ReplicasTest, AServerThatStandsStillIsReplaced) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_EQ(standing, MemoryServer::Standing::kReplaced);
+  this->ExpectAll();
+}
+
+// Keeps a server from answering until it goes.
+class Hold {
+ public:
+  Hold(LocalPool& pool, uint32_t server)
+      : thread_([this, &pool, server] {
+          pool.Do(server, [this](MemoryServer&) {
+            holds_ = true;
+            holds_.notify_all();
+            ends_.wait(false);
+          });
+        }) {
+    holds_.wait(false);
+  }
+  ~Hold() {
+    ends_ = true;
+    ends_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> holds_{false};
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+// After both have not answered for a while, the one that does again is asked, whichever of them a
+// chunk names first.
+TYPED_TEST(ReplicasTest, AServerThatHangsDoesNotHideTheOther) {
+  this->Open({.memory_servers = 2});
+  this->PutAll();
+  const auto first = std::make_unique<Hold>(*this->pool_, kFirst);
+  this->engine_ = this->pool_->OpenEngine({.timeout_ms = 5000});
+  {
+    const Hold second(*this->pool_, kSecond);
+    const Outcome outcome = this->Run({.op = Op::kGet, .key = this->KeyOf(0)});
+    if (std::is_same_v<TypeParam, TcpWorld>) {
+      EXPECT_EQ(outcome.status.code(), Code::kUnavailable) << outcome.status.ToString();
+    }
+  }
+  for (int i = 0; i < kKeys; i += 10) {
+    const Outcome outcome = this->Run({.op = Op::kGet, .key = this->KeyOf(i)});
+    ASSERT_EQ(outcome.verdict, Verdict::kDone) << i << ": " << outcome.status.ToString();
+  }
+}
+
+// Reads that a server does not answer are made at the other replica; and when nothing comes of it
+// for longer its connection ends, too.
+TYPED_TEST(ReplicasTest, ReadsOfASlowServerAreHedged) {
+  this->Open({.memory_servers = 2});
+  this->PutAll();
+  auto hold = std::make_unique<Hold>(*this->pool_, kFirst);
+  const auto figure = [&](std::string_view name) {
+    uint64_t found = 0;
+    this->engine_->Describe(0, [&](std::string_view at, uint64_t value) {
+      if (at == name) found = value;
+    });
+    return found;
+  };
+  // Over shared memory nobody waits for the server.
+  const bool waits = std::is_same_v<TypeParam, TcpWorld>;
+  this->ExpectAll();
+  EXPECT_EQ(figure("pool_retries_slow") > 0, waits);
+  // Longer than it takes to see that it hangs.
+  constexpr int kGetsMax = 20'000;
+  for (int i = 0; waits && i < kGetsMax && figure("pool_retries_lost") == 0; ++i) {
+    const Outcome outcome = this->Run({.op = Op::kGet, .key = this->KeyOf(i % kKeys)});
+    ASSERT_EQ(outcome.verdict, Verdict::kDone) << outcome.status.ToString();
+  }
+  EXPECT_EQ(figure("pool_retries_lost") > 0, waits);
+  hold.reset();
   this->ExpectAll();
 }
 

@@ -26,6 +26,7 @@ class PassingEndpoint : public Endpoint {
   void Post(PeerId peer, uint64_t token, std::span<const Operation> operations) override {
     inner_->Post(peer, token, operations);
   }
+  bool Abandon(PeerId peer, uint64_t token) override { return inner_->Abandon(peer, token); }
   void Call(PeerId peer, uint64_t token, std::string_view request) override {
     inner_->Call(peer, token, request);
   }

@@ -161,6 +161,15 @@ void SimEndpoint::Post(PeerId peer, uint64_t token, std::span<const Operation> o
   fabric_.Begin(end->link, end->side, MakePost(token, operations));
 }
 
+bool SimEndpoint::Abandon(PeerId peer, uint64_t token) {
+  const End* const end = Find(peer);
+  if (end == nullptr) return true;
+  for (const auto& post : end->link->sides[end->side].posts) {
+    if (post->token == token) post->Abandon();
+  }
+  return true;
+}
+
 size_t SimEndpoint::MessageBytesMax(const End& end) const {
   const SimEndpoint* const other = end.link->sides[1 - end.side].endpoint;
   const size_t bytes_max = options_.message_bytes_max;

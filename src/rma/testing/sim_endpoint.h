@@ -29,6 +29,7 @@ class SimEndpoint final : public Endpoint {
   void Disconnect(PeerId peer) override;
   uint64_t RegionBytes(PeerId peer, uint32_t region) const override;
   void Post(PeerId peer, uint64_t token, std::span<const Operation> operations) override;
+  bool Abandon(PeerId peer, uint64_t token) override;
   void Call(PeerId peer, uint64_t token, std::string_view request) override;
   void Reply(PeerId peer, uint64_t token, std::string_view reply) override;
   std::span<const Event> Poll(int timeout_ms) override;

@@ -28,7 +28,17 @@ struct SimPost {
   uint32_t unit_bytes = kLineBytes;     // what is read or written whole
   uint32_t groups = 1;
   uint32_t groups_left = 0;
-  bool is_over = false;  // its caller has been told: `local` is the caller's again
+  bool is_over = false;                 // its caller has been told: `local` is the caller's again
+  std::vector<std::byte> nowhere = {};  // where an abandoned one reads to
+
+  void Abandon() {
+    nowhere.resize(bytes);
+    std::byte* to = nowhere.data();
+    for (Operation& operation : operations) {
+      operation.local = to;
+      to += operation.bytes;
+    }
+  }
 
   // The group that has this unit of the operation's region.
   uint32_t GroupOf(size_t operation, uint64_t unit) const {
