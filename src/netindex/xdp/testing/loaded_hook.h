@@ -121,6 +121,7 @@ class LoadedHook {
   }
 
   HotMap& map() { return *map_; }
+  const XdpHook& hook() const { return *hook_; }
   // False: there is no room in the key's set.
   bool Fill(std::string_view key, std::string_view value) {
     const auto claim = map_->BeginFill(*KeyOf(0, key));
