@@ -103,6 +103,10 @@ struct Options {
   uint64_t memory_bytes_max = 0;
   // A snapshot older than this is revoked: reads at it answer kSnapshotTooOld.
   uint64_t snapshot_age_ms_max = 5 * 60 * 1000;
+  // Bytes from which a hash, set, list or sorted set no longer lies in one value but in segments of
+  // its own (src/collections); in an engine with types and order. 0: never; a collection then has
+  // at most 1 MiB.
+  size_t collection_value_bytes = size_t{16} << 10;
   // The directory that keeps the data: a log of all writes, and snapshots. Made if it does not
   // exist. Empty: the data are in memory only.
   std::string directory;

@@ -34,7 +34,7 @@ void ForEachPart(const Batch& batch, Visit visit) {
 }
 
 // Thread safety: the thread that executes the batch.
-// It has 30 methods: it is the only way to the private fields of a batch, so each kind of result
+// It has 31 methods: it is the only way to the private fields of a batch, so each kind of result
 // that an engine may have to write has its own.
 class BatchWriter {
  public:
@@ -59,6 +59,16 @@ class BatchWriter {
     Version last = 0;
     for (const Outcome& outcome : batch.outcomes_) last = std::max(last, outcome.version);
     return last;
+  }
+
+  // Gives the range of a request an upper bound, and if `lo` is not null the lower bound *lo,
+  // before the batch is executed. The bytes must outlive the execution.
+  static void BoundRange(Batch& batch, uint32_t slot, const std::string_view* lo,
+                         std::string_view hi) {
+    Request& request = batch.requests_[slot];
+    if (lo != nullptr) request.key = *lo;
+    request.other = hi;
+    request.flags &= static_cast<uint8_t>(~Request::kNoUpperBound);
   }
 
   Outcome& outcome(uint32_t slot) { return batch_.outcomes_[slot]; }

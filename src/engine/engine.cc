@@ -14,9 +14,9 @@ uint64_t Engine::NewSnapshotId() {
 
 void Engine::AwaitRelease(Version ticket) {
   constexpr int kLooksMax = 256;
-  if (syncs_to_release() && !gate_.IsReleased(ticket)) WantSync(ticket, true);
-  for (int looks = 0; !gate_.IsReleased(ticket); ++looks) {
-    if (looks == kLooksMax) return gate_.Wait(ticket);
+  if (syncs_to_release() && !gate().IsReleased(ticket)) WantSync(ticket, true);
+  for (int looks = 0; !gate().IsReleased(ticket); ++looks) {
+    if (looks == kLooksMax) return gate().Wait(ticket);
     Pause();
     Release();
   }

@@ -275,11 +275,13 @@ class Engine {
   // Whether gate() waits for the disk.
   virtual bool syncs_to_release() const { return false; }
 
-  ReleaseGate& gate() { return gate_; }
-  const ReleaseGate& gate() const { return gate_; }
+  // The gate that tickets are released by. An engine that adds nothing to the releases of another
+  // one has the other's gate.
+  virtual ReleaseGate& gate() { return gate_; }
+  virtual const ReleaseGate& gate() const { return gate_; }
   // The version up to which either gate may have told clients of writes, for people to read.
   // Thread-safe.
-  Version told() { return std::max(gate_.released(), synced_gate().released()); }
+  Version told() { return std::max(gate().released(), synced_gate().released()); }
 
  protected:
   // Returns an id that no other snapshot of the process has, so that an engine refuses the snapshot

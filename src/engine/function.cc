@@ -10,6 +10,7 @@
 #include "engine/element_functions.h"
 #include "engine/string_functions.h"
 #include "types/function_table.h"
+#include "types/large_record.h"
 
 namespace skep {
 namespace {
@@ -31,6 +32,7 @@ struct Registry {
     Add(types::SortedSetFunctions());
     Add(types::SortedSetJoinFunctions());
     Add(types::HyperLogLogFunctions());
+    Add(types::LargeRecordFunctions());
   }
   void Add(std::span<const types::TypeFunction> functions) SKEP_REQUIRES(mutex) {
     for (const auto& [name, body, type, reads_only] : functions) {

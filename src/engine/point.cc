@@ -91,6 +91,12 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
                       .value_bytes_max = traits.value_bytes_max};
   if (now != nullptr) input.value = now->value;
   const FunctionEffect effect = r.function->body(input);
+  types::FormScope* const scope = types::FormScope::Current();
+  if (scope != nullptr && scope->TakeOutgrown() && scope->sets_aside()) [[unlikely]] {
+    scope->SetAside(r.key);
+    out.Postpone(slot);
+    return {};
+  }
   Status status = effect.status;
   if (status.ok() && effect.action == FunctionEffect::Action::kReplace) {
     if (effect.value.size() > traits.value_bytes_max) {
@@ -217,6 +223,10 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
     out.LeaveOut(slot);
     return {};
   }
+  if (IsSetAside(r)) [[unlikely]] {
+    out.Postpone(slot);
+    return {};
+  }
   if (r.op == Op::kApply && r.has(Request::kOperandOfSlot)) {
     if (r.limit >= slot) {
       out.Refuse(slot, {Code::kInvalidArgument, "an operand is of an earlier slot"});
@@ -231,6 +241,7 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
     }
   }
   if (present && now->type != TypeOf(r) && AsksForType(r)) [[unlikely]] {
+    if (SetsAsideLarge(r, TypeOf(r), now->type, out, slot)) return {};
     RefuseType(now->type, out, slot);
     return {};
   }

@@ -8,6 +8,7 @@
 
 #include "engine/batch_writer.h"
 #include "skep/batch.h"
+#include "types/value_type.h"
 
 namespace skep {
 
@@ -47,6 +48,23 @@ PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& 
 // Refuses a request because the value at its key has another type than it asks for.
 void RefuseType(uint8_t type, BatchWriter& out, uint32_t slot);
 
+// Whether the request's key was set aside by an earlier request of its batch (types/form_scope.h).
+inline bool IsSetAside(const Request& request) {
+  const types::FormScope* const scope = types::FormScope::Current();
+  return scope != nullptr && scope->HasSetAside(request.key);
+}
+// Sets the request aside if it asks for a collection of `wanted` in one value and the value that it
+// finds is the large form of that, and the thread's batch sets such requests aside.
+inline bool SetsAsideLarge(const Request& request, uint8_t wanted, uint8_t found, BatchWriter& out,
+                           uint32_t slot) {
+  types::FormScope* const scope = types::FormScope::Current();
+  const bool is_large = types::IsLarge(found) && types::KindOf(found) == wanted;
+  if (!is_large || scope == nullptr || !scope->sets_aside()) return false;
+  scope->SetAside(request.key);
+  out.Postpone(slot);
+  return true;
+}
+
 // ApplyPoint for a kGet, which changes nothing.
 inline void ApplyGet(const Request& request, const std::optional<PointState>& found,
                      uint64_t now_ms, BatchWriter& out, uint32_t slot) {
@@ -54,6 +72,8 @@ inline void ApplyGet(const Request& request, const std::optional<PointState>& fo
   const bool is_absent = !found || HasExpired(found->deadline_ms, now_ms);
   if (out.IsFull() && (!is_absent || out.IsPostponing())) [[unlikely]]
     return out.LeaveOut(slot);
+  if (IsSetAside(request)) [[unlikely]]
+    return out.Postpone(slot);
   if (is_absent) {
     outcome.verdict = Verdict::kAbsent;
     return;
@@ -66,6 +86,8 @@ inline void ApplyGet(const Request& request, const std::optional<PointState>& fo
     outcome.integer = static_cast<int64_t>(found->value.size());
   } else if (found->type == request.type) [[likely]] {
     outcome.value = out.scratch().Copy(found->value);
+  } else if (SetsAsideLarge(request, request.type, found->type, out, slot)) {
+    return;
   } else if (!request.has(Request::kIfOfType)) {
     RefuseType(found->type, out, slot);
   }

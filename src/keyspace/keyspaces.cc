@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "collections/collection_engine.h"
 
 namespace skep {
 namespace {
@@ -107,6 +108,7 @@ Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapp
                .numbers_writes = wrapper != nullptr},
       specs_(options.keyspaces, spec),
       wrapper_(wrapper),
+      collection_value_bytes_(options.collection_value_bytes),
       engines_(options.keyspaces) {
   for (const auto& [index, engine] : options.keyspace_engines) {
     specs_[index] = *ParseEngine(engine, IndexOptionsOf(options));
@@ -135,6 +137,13 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
     SKEP_CHECK(made != nullptr);  // else there is not even address space
     if (wrapper_ != nullptr && !specs_[index].info->external) {
       made = wrapper_->Wrap(index, std::move(made));
+    }
+    // An engine that the caller has brought is left as it is.
+    const EngineInfo* const info = specs_[index].info;
+    if (collection_value_bytes_ != 0 && !info->external && FindEngine(info->name) == info &&
+        collections::CanHaveCollections(made->traits())) {
+      made =
+          std::make_unique<collections::CollectionEngine>(std::move(made), collection_value_bytes_);
     }
     engine = made.release();
     engines_[index].store(engine, std::memory_order_release);

@@ -71,7 +71,8 @@ class Keyspaces {
   EngineOptions options_;
   std::vector<EngineSpec> specs_;  // of keyspaces that are made on first use
   EngineWrapper* const wrapper_ = nullptr;
-  Mutex mutex_;  // held while an engine is made
+  const size_t collection_value_bytes_ = 0;  // Options::collection_value_bytes
+  Mutex mutex_;                              // held while an engine is made
   // Acquire pairs with the release store in MakeEngine: a thread that sees the pointer sees the
   // engine.
   std::vector<std::atomic<Engine*>> engines_;  // owned

@@ -6,7 +6,7 @@
 #include "base/float_text.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
-#include "server/scan_args.h"
+#include "server/member_scan.h"
 #include "server/type_args.h"
 #include "types/text.h"
 
@@ -23,6 +23,7 @@ const Function* const kAll = TypeFunctionNamed("hash-all");
 const Function* const kDelete = TypeFunctionNamed("hash-delete");
 const Function* const kAdd = TypeFunctionNamed("hash-add");
 const Function* const kAddFloat = TypeFunctionNamed("hash-add-float");
+const Function* const kScan = TypeFunctionNamed("hash-scan");
 const Function* const kDraw = TypeFunctionNamed("hash-draw");
 
 Plan PlanHset(const Call& call, Batch& batch) {
@@ -65,9 +66,9 @@ Plan PlanHrandfield(const ServerCall& call, Batch& batch) {
   return PlanDraw(call, batch, kDraw, draw.count.value_or(1));
 }
 
-Plan PlanHscan(const Call& call, Batch& batch) {
-  if (!IsScanCursor(call.arg(2))) return Plan::Error("ERR invalid cursor");
-  return PlanOnKey(call, batch, kAll, {});
+template <typename Caller>
+Plan PlanHscan(const Caller& call, Batch& batch) {
+  return PlanMemberScan(call, batch, kScan);
 }
 
 void FinishHmset(const Call& call, const Batch& batch, uint32_t slot) {
@@ -148,9 +149,9 @@ void FinishHrandfield(const Call& call, const Batch& batch, uint32_t slot) {
   }
 }
 
-void FinishHscan(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (!call.Refused(out)) ReplyMemberScan(call, out.present, TextsOf(out), 2);
+template <typename Caller>
+void FinishHscan(const Caller& call, const Batch& batch, uint32_t slot) {
+  FinishMemberScan(call, batch, slot, 2);
 }
 
 using enum Command::Flag;
@@ -180,8 +181,18 @@ constexpr Command kCommands[] = {
      "Sets fields of a hash.", PlanHset, FinishHmset},
     {"hrandfield", -2, kReadOnly, 1, 1, 1, "hash", "6.2.0", "key [count [WITHVALUES]]",
      "Returns fields of a hash, drawn at random.", PlanHrandfield, FinishHrandfield},
-    {"hscan", -3, kReadOnly, 1, 1, 1, "hash", "2.8.0", "key cursor [MATCH pattern] [COUNT count]",
-     "Iterates over the fields of a hash and their values.", PlanHscan, FinishHscan},
+    {"hscan",
+     -3,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "hash",
+     "2.8.0",
+     "key cursor [MATCH pattern] [COUNT count]",
+     "Iterates over the fields of a hash and their values.",
+     {PlanHscan<Call>, PlanHscan<ServerCall>},
+     {FinishHscan<Call>, FinishHscan<ServerCall>}},
     {"hset", -4, kStoresFast, 1, 1, 1, "hash", "2.0.0", "key field value [field value ...]",
      "Sets fields of a hash; returns how many are new.", PlanHset, commands::FinishInteger},
     {"hsetnx", 4, kStoresFast, 1, 1, 1, "hash", "2.0.0", "key field value",

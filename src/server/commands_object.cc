@@ -9,6 +9,7 @@
 #include "server/optimistic_write.h"
 #include "server/server_call.h"
 #include "server/subcommands.h"
+#include "types/value_type.h"
 
 namespace skep::commands {
 namespace {
@@ -18,10 +19,23 @@ constexpr std::string_view kNoFrequency =
     "when switching between policies at runtime LRU and LFU data will take some time to adjust.";
 constexpr std::string_view kNoIdleTime = "ERR the times of accesses to keys are not kept";
 
+// How Redis keeps its large collections of this type.
+std::string_view LargeEncodingOf(uint8_t type) {
+  switch (types::KindOf(type)) {
+    case types::kList:
+      return "quicklist";
+    case types::kSortedSet:
+      return "skiplist";
+    default:
+      return "hashtable";
+  }
+}
+
 // How Redis would keep a value that SET has stored; a collection in one value is kept as its
 // smallest forms are.
 std::string_view EncodingOf(std::string_view value, uint8_t type) {
   constexpr size_t kEmbeddedBytesMax = 44;
+  if (types::IsLarge(type)) return LargeEncodingOf(type);
   if (type != kPlainType) return "listpack";
   if (value.size() <= kDecimalBytesMax && ParseInt64(value)) return "int";
   return value.size() <= kEmbeddedBytesMax ? "embstr" : "raw";
@@ -29,7 +43,8 @@ std::string_view EncodingOf(std::string_view value, uint8_t type) {
 
 constexpr Subcommand kObjectSubcommands[] = {
     {"encoding", 3, "<key>",
-     "Return how Redis keeps a value that SET has stored: int, embstr or raw; or listpack.",
+     "Return how Redis would keep the value: int, embstr or raw; listpack; or, for a large "
+     "collection, hashtable, skiplist or quicklist.",
      nullptr},
     {"freq", 3, "<key>", "Return an error: accesses are not counted.", nullptr},
     {"idletime", 3, "<key>", "Return an error: the times of accesses are not kept.", nullptr},

@@ -4,7 +4,7 @@
 #include "base/decimal.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
-#include "server/scan_args.h"
+#include "server/member_scan.h"
 #include "server/type_args.h"
 #include "types/text.h"
 
@@ -18,6 +18,7 @@ const Function* const kHas = TypeFunctionNamed("set-has");
 const Function* const kLength = TypeFunctionNamed("set-length");
 const Function* const kAll = TypeFunctionNamed("set-all");
 const Function* const kPop = TypeFunctionNamed("set-pop");
+const Function* const kScan = TypeFunctionNamed("set-scan");
 const Function* const kDraw = TypeFunctionNamed("set-draw");
 const Function* const kTake = TypeFunctionNamed("set-take");
 const Function* const kUnite = TypeFunctionNamed("set-unite");
@@ -54,9 +55,9 @@ Plan PlanSrandmember(const ServerCall& call, Batch& batch) {
   return PlanDraw(call, batch, kDraw, draw.count.value_or(1));
 }
 
-Plan PlanSscan(const Call& call, Batch& batch) {
-  if (!IsScanCursor(call.arg(2))) return Plan::Error("ERR invalid cursor");
-  return PlanOnKey(call, batch, kAll, {});
+template <typename Caller>
+Plan PlanSscan(const Caller& call, Batch& batch) {
+  return PlanMemberScan(call, batch, kScan);
 }
 
 Plan PlanSmove(const Call& call, Batch& batch) {
@@ -160,9 +161,9 @@ void FinishSrandmember(const Call& call, const Batch& batch, uint32_t slot) {
   call.args().size() == 2 ? FinishText(call, batch, slot) : FinishTextArray(call, batch, slot);
 }
 
-void FinishSscan(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (!call.Refused(out)) ReplyMemberScan(call, out.present, TextsOf(out), 1);
+template <typename Caller>
+void FinishSscan(const Caller& call, const Batch& batch, uint32_t slot) {
+  FinishMemberScan(call, batch, slot, 1);
 }
 
 using commands::FinishInteger;
@@ -203,8 +204,18 @@ constexpr Command kCommands[] = {
      "Returns members of a set, drawn at random.", PlanSrandmember, FinishSrandmember},
     {"srem", -3, kWrite | kFast, 1, 1, 1, "set", "1.0.0", "key member [member ...]",
      "Removes members from a set.", PlanSrem, FinishInteger},
-    {"sscan", -3, kReadOnly, 1, 1, 1, "set", "2.8.0", "key cursor [MATCH pattern] [COUNT count]",
-     "Iterates over the members of a set.", PlanSscan, FinishSscan},
+    {"sscan",
+     -3,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "set",
+     "2.8.0",
+     "key cursor [MATCH pattern] [COUNT count]",
+     "Iterates over the members of a set.",
+     {PlanSscan<Call>, PlanSscan<ServerCall>},
+     {FinishSscan<Call>, FinishSscan<ServerCall>}},
     {"sunion", -2, kJoins, 1, -1, 1, "set", "1.0.0", "key [key ...]",
      "Returns the members that any of the sets has.", PlanJoin<&kUnite>, FinishJoin},
     {"sunionstore", -3, kJoinsAndStores, 1, -1, 1, "set", "1.0.0", "destination key [key ...]",

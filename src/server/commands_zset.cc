@@ -8,10 +8,9 @@
 #include "base/float_text.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
-#include "server/scan_args.h"
+#include "server/member_scan.h"
 #include "server/type_args.h"
 #include "server/zset_replies.h"
-#include "types/score.h"
 #include "types/sorted_set.h"
 #include "types/text.h"
 
@@ -26,7 +25,7 @@ const Function* const kLength = TypeFunctionNamed("zset-length");
 const Function* const kRank = TypeFunctionNamed("zset-rank");
 const Function* const kRankFromEnd = TypeFunctionNamed("zset-rank-from-end");
 const Function* const kCut = TypeFunctionNamed("zset-cut");
-const Function* const kEntries = TypeFunctionNamed("zset-range");
+const Function* const kScan = TypeFunctionNamed("zset-scan");
 const Function* const kDraw = TypeFunctionNamed("zset-draw");
 
 // The words behind the key are the function's operand.
@@ -115,10 +114,9 @@ Plan PlanZrandmember(const ServerCall& call, Batch& batch) {
   return PlanDraw(call, batch, kDraw, draw.count.value_or(1));
 }
 
-Plan PlanZscan(const Call& call, Batch& batch) {
-  if (!IsScanCursor(call.arg(2))) return Plan::Error("ERR invalid cursor");
-  batch.Apply(call.arg(1), kEntries, types::WriteRangeRequest({}, "0", "-1", batch.scratch()));
-  return Plan::Requests();
+template <typename Caller>
+Plan PlanZscan(const Caller& call, Batch& batch) {
+  return PlanMemberScan(call, batch, kScan);
 }
 
 // Takes a score from the front of a function's answer: one byte, 1 and the score, or 0.
@@ -184,18 +182,9 @@ void FinishZrandmember(const Call& call, const Batch& batch, uint32_t slot) {
   call.reply().Bulk(entries[0].member);
 }
 
-void FinishZscan(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (call.Refused(out)) return;
-  std::vector<std::string> scores;
-  const auto entries = EntriesOf(out);
-  for (const types::Entry& entry : entries) scores.push_back(types::ScoreText(entry.score));
-  std::vector<std::string_view> texts;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    texts.push_back(entries[i].member);
-    texts.push_back(scores[i]);
-  }
-  ReplyMemberScan(call, out.present, texts, 2);
+template <typename Caller>
+void FinishZscan(const Caller& call, const Batch& batch, uint32_t slot) {
+  FinishMemberScan(call, batch, slot, 2);
 }
 
 void FinishZrank(const Call& call, const Batch& batch, uint32_t slot) {
@@ -232,9 +221,18 @@ constexpr Command kCommands[] = {
      "Removes members from a sorted set.", PlanRest<&kRemove>, FinishInteger},
     {"zrevrank", 3, kReads, 1, 1, 1, "sorted-set", "2.0.0", "key member",
      "Returns the rank of a member, from the highest score.", PlanRest<&kRankFromEnd>, FinishZrank},
-    {"zscan", -3, kReadOnly, 1, 1, 1, "sorted-set", "2.8.0",
+    {"zscan",
+     -3,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "sorted-set",
+     "2.8.0",
      "key cursor [MATCH pattern] [COUNT count]",
-     "Iterates over the members of a sorted set and their scores.", PlanZscan, FinishZscan},
+     "Iterates over the members of a sorted set and their scores.",
+     {PlanZscan<Call>, PlanZscan<ServerCall>},
+     {FinishZscan<Call>, FinishZscan<ServerCall>}},
     {"zscore", 3, kReads, 1, 1, 1, "sorted-set", "1.2.0", "key member",
      "Returns the score of a member.", PlanRest<&kScore>, FinishZscore},
 };

@@ -16,6 +16,7 @@ namespace {
 using By = types::RangeRequest::By;
 
 const Function* const kEntries = TypeFunctionNamed("zset-range");
+const Function* const kCount = TypeFunctionNamed("zset-count");
 const Function* const kCut = TypeFunctionNamed("zset-cut");
 const Function* const kStoreEntries = TypeFunctionNamed("zset-store");
 
@@ -143,10 +144,10 @@ Plan PlanRemove(const Call& call, Batch& batch) {
 }
 
 Plan PlanZcount(const Call& call, Batch& batch) {
-  return AddRange(call, batch, kEntries, {.by = By::kScore});
+  return AddRange(call, batch, kCount, {.by = By::kScore});
 }
 Plan PlanZlexcount(const Call& call, Batch& batch) {
-  return AddRange(call, batch, kEntries, {.by = By::kMember});
+  return AddRange(call, batch, kCount, {.by = By::kMember});
 }
 
 void FinishRange(const Call& call, const Batch& batch, uint32_t slot) {

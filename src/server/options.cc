@@ -205,6 +205,9 @@ constexpr OptionInfo kOptions[] = {
     Row<ClientMemory>(
         "maxmemory-clients", "BYTES|N%", kAnyTime,
         "Memory of all clients' buffers, over which the largest are closed; 0 is no limit."),
+    Row<Bytes<&S::collection_value_bytes, 0, size_t{1} << 20>>(
+        "collection-value-bytes", "BYTES", kAtStart,
+        "Bytes from which a hash, set, list or sorted set is kept in parts; 0 is never."),
     Row<Number<&S::snapshot_age_ms, 1, INT64_MAX>>(
         "snapshot-age-ms", "MS", kAtStart,
         "Age at which a snapshot, and a KSCAN that reads it, ends."),
@@ -367,11 +370,15 @@ uint64_t ClientBytesMax(const ServerOptions& options) {
 }
 
 Options StoreOptions(const ServerOptions& options) {
+  // Ranges move from server to server, and clients read shared leaves, key by key: the parts of a
+  // collection are of no key.
+  const bool has_whole_keyspaces = options.ranges.empty() && options.share_leaves.empty();
   return {.engine = options.engine,
           .keyspaces = options.databases,
           .keyspace_engines = options.keyspace_engines,
           .memory_bytes_max = options.maxmemory,
           .snapshot_age_ms_max = options.snapshot_age_ms,
+          .collection_value_bytes = has_whole_keyspaces ? options.collection_value_bytes : 0,
           .directory = options.dir,
           .log_sync = *durable::LogSyncOf(options.appendfsync),
           .log_segment_bytes = options.log_segment_bytes,

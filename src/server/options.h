@@ -55,6 +55,8 @@ struct ServerOptions {
   int64_t maxmemory_clients = 0;
   uint32_t timeout = 0;          // idle seconds; 0: never
   uint32_t tcp_keepalive = 300;  // seconds without a byte after which a peer is asked; 0: never
+  // Bytes from which a collection no longer lies in one value; 0: never.
+  size_t collection_value_bytes = Options{}.collection_value_bytes;
   uint64_t snapshot_age_ms = 5 * 60 * 1000;
   uint64_t cursor_ttl_ms = 10 * 60 * 1000;
   int64_t slowlog_log_slower_than = 10'000;  // microseconds; 0: every command; -1: none

@@ -5,8 +5,6 @@
 
 #include "base/check.h"
 #include "base/decimal.h"
-#include "server/glob.h"
-#include "server/scan_args.h"
 #include "types/collection.h"
 
 namespace skep {
@@ -91,27 +89,6 @@ void FinishTextSet(const Call& call, const Batch& batch, uint32_t slot) {
   RespWriter reply = call.reply();
   reply.Set(texts.size());
   for (const std::string_view text : texts) reply.Bulk(text);
-}
-
-void ReplyMemberScan(const Call& call, bool present, std::span<const std::string_view> texts,
-                     size_t each) {
-  ScanArgs scan;
-  // As in Redis, nobody looks at the options if there is no key.
-  if (present) {
-    const auto error = ParseScan(call.args().subspan(3), false, scan);
-    if (!error.empty()) return call.Error(error);
-  }
-  std::vector<size_t> matching;
-  for (size_t i = 0; i < texts.size(); i += each) {
-    if (GlobMatch(scan.pattern, texts[i])) matching.push_back(i);
-  }
-  RespWriter reply = call.reply();
-  reply.Array(2);
-  reply.Bulk("0");
-  reply.Array(matching.size() * each);
-  for (const size_t at : matching) {
-    for (size_t i = at; i < at + each; ++i) reply.Bulk(texts[i]);
-  }
 }
 
 }  // namespace skep

@@ -58,10 +58,4 @@ void FinishTextSet(const Call& call, const Batch& batch, uint32_t slot);
 // The strings that a function has returned.
 std::vector<std::string_view> TextsOf(const Outcome& out);
 
-// Replies to HSCAN and its kin, whose options begin at args()[3], with the members that match. A
-// collection in one value is returned as a whole, whatever the count: the next cursor is 0. The
-// texts are `each` strings for a member, of which the first is matched.
-void ReplyMemberScan(const Call& call, bool present, std::span<const std::string_view> texts,
-                     size_t each);
-
 }  // namespace skep

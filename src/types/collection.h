@@ -106,4 +106,31 @@ inline constexpr Status kTooManyDraws(Code::kTooLarge, "more members than can be
 // count is positive. Nothing if it is below -kDrawsMax.
 std::optional<std::vector<size_t>> DrawIndexes(size_t members, const DrawRequest& request);
 
+// What HSCAN and its kin ask for. Its operand: two texts, the member to begin with, and a decimal,
+// how many members are wanted.
+struct MemberScanRequest {
+  std::string_view from;
+  uint64_t count;
+};
+inline std::optional<MemberScanRequest> ReadMemberScan(std::string_view operand) {
+  MemberScanRequest request;
+  std::string_view count;
+  if (!TakeText(operand, &request.from) || !TakeText(operand, &count) || !operand.empty()) {
+    return std::nullopt;
+  }
+  const auto number = ParseInt64(count);
+  if (!number || *number < 1) return std::nullopt;
+  request.count = static_cast<uint64_t>(*number);
+  return request;
+}
+// The answer: a text, the member to go on from, or none at the end; then the members, as texts. Of
+// a collection in one value it has all members, whatever was asked for.
+inline FunctionEffect WholeMemberScan(const FunctionInput& input, std::string_view members) {
+  if (!ReadMemberScan(input.operand)) return Failure(kBadOperand);
+  TextWriter writer(*input.scratch, 1 + members.size());
+  writer.NoText();
+  writer.Bytes(members);
+  return {.returned = writer.bytes()};
+}
+
 }  // namespace skep::types

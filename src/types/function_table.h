@@ -9,7 +9,7 @@
 // brought them: a function that finds them wrong answers kCorrupt or kInvalidArgument and changes
 // nothing.
 //
-// Errors: kTooLarge, the collection would exceed kCollectionBytesMax; others have the text that
+// Errors: kTooLarge, the collection would exceed kOneValueBytesMax; others have the text that
 // Redis has for them.
 #pragma once
 

@@ -252,6 +252,11 @@ FunctionEffect DrawFields(const FunctionInput& input) {
   return {.returned = writer.bytes()};
 }
 
+FunctionEffect ScanFields(const FunctionInput& input) {
+  const auto found = ReadCounted(input.value);
+  return found ? WholeMemberScan(input, found->body) : Failure(kNoCollection);
+}
+
 constexpr TypeFunction kHashFunctions[] = {
     {"hash-set", SetFields, kHash},
     {"hash-set-new", SetNewField, kHash},
@@ -262,6 +267,7 @@ constexpr TypeFunction kHashFunctions[] = {
     {"hash-delete", DeleteFields, kHash},
     {"hash-add", AddToInteger, kHash},
     {"hash-add-float", AddToFloat, kHash},
+    {"hash-scan", ScanFields, kHash, true},
     {"hash-draw", DrawFields, kHash, true},
 };
 

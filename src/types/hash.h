@@ -19,6 +19,8 @@
 //   hash-add          field, a decimal   the sum                  the sum, its bytes alone
 //   hash-add-float    field, a number                             likewise
 //   hash-draw         DrawRequest                                 field, value, ...
+//   hash-scan         from, count                                the next field, or none; then
+//                                                                field, value, ...
 //
 // Cost: a look at each field; to store, a copy of the hash. hash-set and hash-delete of more than
 // kFewFields fields look each up in a table, so that many take no longer for each than few.

@@ -26,16 +26,6 @@ char* WriteElement(char* at, std::string_view text) {
   return length_end;
 }
 
-// Takes an element from the front. False: the bytes do not begin with one.
-bool TakeElement(std::string_view& from, std::string_view* text) {
-  const size_t before = from.size();
-  if (!TakeText(from, text)) return false;
-  const size_t length_bytes = VarintBytes(before - from.size());
-  if (length_bytes > from.size()) return false;
-  from.remove_prefix(length_bytes);
-  return true;
-}
-
 // Takes an element from the back. False: the bytes do not end with one.
 bool TakeLastElement(std::string_view& from, std::string_view* text) {
   uint64_t bytes = 0;
@@ -396,6 +386,15 @@ std::optional<std::vector<std::string_view>> ReadListElements(const Counted& lis
     texts.push_back(text);
   }
   return texts;
+}
+
+bool TakeElement(std::string_view& from, std::string_view* text) {
+  const size_t before = from.size();
+  if (!TakeText(from, text)) return false;
+  const size_t length_bytes = VarintBytes(before - from.size());
+  if (length_bytes > from.size()) return false;
+  from.remove_prefix(length_bytes);
+  return true;
 }
 
 std::span<const TypeFunction> ListFunctions() { return kListFunctions; }

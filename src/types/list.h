@@ -51,4 +51,7 @@ struct Counted;
 // them.
 std::optional<std::vector<std::string_view>> ReadListElements(const Counted& list);
 
+// Takes an element from the front. False: the bytes do not begin with one.
+bool TakeElement(std::string_view& from, std::string_view* text);
+
 }  // namespace skep::types

@@ -178,6 +178,11 @@ FunctionEffect StoreOperand(const FunctionInput& input) {
   return StoreMembers(members, static_cast<int64_t>(members.size()), *input.scratch);
 }
 
+FunctionEffect ScanMembers(const FunctionInput& input) {
+  const auto found = ReadCounted(input.value);
+  return found ? WholeMemberScan(input, found->body) : Failure(kNoCollection);
+}
+
 constexpr TypeFunction kSetFunctions[] = {
     {"set-add", AddMembers, kSet},
     {"set-remove", RemoveMembers, kSet},
@@ -185,6 +190,7 @@ constexpr TypeFunction kSetFunctions[] = {
     {"set-length", SetLength, kSet, true},
     {"set-all", AllMembers, kSet, true},
     {"set-pop", PopMembers, kSet},
+    {"set-scan", ScanMembers, kSet, true},
     {"set-draw", DrawMembers, kSet, true},
     {"set-take", TakeMember, kSet},
     {"set-unite", UniteMembers, kSet, true},

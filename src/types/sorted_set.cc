@@ -242,6 +242,15 @@ std::optional<Slice> SliceByScore(const Entries& entries, std::string_view low,
   return slice.begin < slice.end ? slice : Slice{};
 }
 
+// Whether the entry's member lies within a bound, the upper or the lower one.
+bool IsWithin(const Entry& entry, const MemberBound& bound, bool is_upper) {
+  using Kind = MemberBound::Kind;
+  if (bound.kind == Kind::kLowest) return !is_upper;
+  if (bound.kind == Kind::kHighest) return is_upper;
+  if (entry.member == bound.member) return bound.kind == Kind::kClosed;
+  return is_upper == (entry.member < bound.member);
+}
+
 std::optional<Slice> SliceByMember(const Entries& entries, std::string_view low,
                                    std::string_view high) {
   const auto from = ParseMemberBound(low);
@@ -257,6 +266,11 @@ std::optional<Slice> SliceByMember(const Entries& entries, std::string_view low,
     // Where scores differ members do not ascend, and the range is whatever lies before the first.
     return static_cast<size_t>(std::ranges::find_if_not(entries, is_before) - entries.begin());
   };
+  // As in Redis, where scores differ: the last member decides whether any reaches the lower bound,
+  // and the first whether any is within the upper one.
+  const bool reaches = !entries.empty() && IsWithin(entries.back(), *from, false) &&
+                       IsWithin(entries.front(), *to, true);
+  if (!reaches) return Slice{};
   const Slice slice = {place(*from, Kind::kOpen), place(*to, Kind::kClosed)};
   return slice.begin < slice.end ? slice : Slice{};
 }
@@ -316,6 +330,12 @@ FunctionEffect EntriesInRange(const FunctionInput& input) {
           .integer = static_cast<int64_t>(found.slice.end - found.slice.begin)};
 }
 
+FunctionEffect CountEntries(const FunctionInput& input) {
+  Found found;
+  if (const auto error = FindRange(input, &found)) return Failure(*error);
+  return Number(static_cast<int64_t>(found.slice.end - found.slice.begin));
+}
+
 FunctionEffect CutEntries(const FunctionInput& input) {
   Found found;
   if (const auto error = FindRange(input, &found)) return Failure(*error);
@@ -347,6 +367,14 @@ FunctionEffect DrawEntries(const FunctionInput& input) {
   return {.returned = WriteEntries(drawn, *input.scratch)};
 }
 
+FunctionEffect ScanEntries(const FunctionInput& input) {
+  const auto entries = ReadEntries(input);
+  if (!entries) return Failure(kNoCollection);
+  std::string members;
+  for (const Entry& entry : *entries) AppendMemberAndScore(entry, members);
+  return WholeMemberScan(input, members);
+}
+
 constexpr TypeFunction kSortedSetFunctions[] = {
     {"zset-add", AddEntries, kSortedSet},
     {"zset-remove", RemoveEntries, kSortedSet},
@@ -355,7 +383,9 @@ constexpr TypeFunction kSortedSetFunctions[] = {
     {"zset-rank", RankOf, kSortedSet, true},
     {"zset-rank-from-end", RankFromEnd, kSortedSet, true},
     {"zset-range", EntriesInRange, kSortedSet, true},
+    {"zset-count", CountEntries, kSortedSet, true},
     {"zset-cut", CutEntries, kSortedSet},
+    {"zset-scan", ScanEntries, kSortedSet, true},
     {"zset-draw", DrawEntries, kSortedSet, true},
 };
 
@@ -366,6 +396,14 @@ bool TakeEntry(std::string_view& from, Entry* entry) {
   std::memcpy(&entry->score, from.data(), kScoreBytes);
   from.remove_prefix(kScoreBytes);
   return !std::isnan(entry->score) && TakeText(from, &entry->member);
+}
+
+void AppendMemberAndScore(const Entry& entry, std::string& to) {
+  const std::string score = ScoreText(entry.score);
+  for (const std::string_view text : {entry.member, std::string_view(score)}) {
+    AppendVarint(to, text.size() + 1);
+    to += text;
+  }
 }
 
 std::string_view WriteEntries(const Entries& entries, Scratch& scratch) {

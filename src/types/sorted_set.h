@@ -22,8 +22,11 @@
 //   zset-rank           member text           the rank; -1: none
 //   zset-rank-from-end  member text           likewise, 0 is the last one
 //   zset-range          RangeRequest, 2 texts how many entries     entry, ...
+//   zset-count          RangeRequest, 2 texts how many entries
 //   zset-cut            RangeRequest, 2 texts how many are gone    entry, ...
 //   zset-draw           DrawRequest                                entry, ...
+//   zset-scan           from, count                                the next member, or none;
+//                                                                  member, score as text, ...
 //
 // Cost: a look at each entry; to store, a copy of the set. zset-add of more than kFewMembers
 // members looks each up in a table and sorts once.
@@ -33,6 +36,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -55,6 +59,8 @@ inline bool IsBelow(const Entry& a, const Entry& b) {
 
 // Takes an entry from the front. False: the bytes do not begin with one.
 bool TakeEntry(std::string_view& from, Entry* entry);
+// Appends two texts: the member, and its score as replies have it.
+void AppendMemberAndScore(const Entry& entry, std::string& to);
 std::string_view WriteEntries(const std::vector<Entry>& entries, Scratch& scratch);
 
 // What zset-add does with members, as bits.
@@ -67,7 +73,7 @@ enum AddRule : uint8_t {
   kAddOne = 32,      // the one score is added to the member's, which is 0 if there is none
 };
 
-// What zset-range and zset-cut are about.
+// What zset-range, zset-count and zset-cut are about.
 struct RangeRequest {
   enum class By : uint8_t {
     kRank,   // the two texts are decimals, first and last; below 0: from the end

@@ -56,7 +56,7 @@ void Check(std::string_view input) {
   SKEP_CHECK(effect.status.ok() || effect.action == Action::kKeep);
   SKEP_CHECK(!function.reads_only || effect.action == Action::kKeep);
   if (effect.action != Action::kReplace) return;
-  SKEP_CHECK(effect.value.size() <= kCollectionBytesMax);
+  SKEP_CHECK(effect.value.size() <= kOneValueBytesMax);
   const auto length = std::ranges::find_if(all, [&](const TypeFunction& other) {
     return other.type == function.type && other.name.ends_with("-length");
   });

@@ -312,12 +312,12 @@ TEST_F(Collections, Draws) {
 
 // Goal: a collection that would be larger than one value may be is refused, and stays.
 TEST_F(Collections, TooLarge) {
-  const std::string half(kCollectionBytesMax / 2, 'x');
+  const std::string half(kOneValueBytesMax / 2, 'x');
   key_.Say("hash-set", {"a", half});
   ASSERT_TRUE(key_.status.ok());
   key_.Say("hash-set", {"b", half});
   EXPECT_EQ(key_.status.code(), Code::kTooLarge);
-  EXPECT_EQ(key_.status.detail(), kCollectionBytesMax);
+  EXPECT_EQ(key_.status.detail(), kOneValueBytesMax);
   key_.Say("hash-length", {});
   EXPECT_EQ(key_.integer, 1);
 }

@@ -6,11 +6,13 @@
 //      2  a set in one value           set.h
 //      3  a list in one value          list.h
 //      4  a sorted set in one value    sorted_set.h
+//     17  the record of a large hash, whose members lie in segments of their own    large_record.h
+//     18  likewise of a set
+//     19  likewise of a list
+//     20  likewise of a sorted set
+//     32  a segment of a large collection, under a key that clients cannot name
 //
-// The numbers are in logs and snapshots, so each keeps its meaning. A collection lies in one value,
-// whatever its size, up to kCollectionBytesMax. The numbers kLargeForm + 1 to kLargeForm + 4 are
-// kept for collections whose members are items of their own; KindOf already counts them with their
-// type, and FormError is the one place that says when a collection no longer fits its form.
+// The numbers are in logs and snapshots, so each keeps its meaning.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +20,7 @@
 #include <string_view>
 
 #include "skep/status.h"
+#include "types/form_scope.h"
 
 namespace skep::types {
 
@@ -27,14 +30,15 @@ inline constexpr uint8_t kSet = 2;
 inline constexpr uint8_t kList = 3;
 inline constexpr uint8_t kSortedSet = 4;
 inline constexpr uint8_t kLargeForm = 16;
+inline constexpr uint8_t kSegment = 32;
 
-// The bytes that a collection in one value may take.
-inline constexpr size_t kCollectionBytesMax = size_t{1} << 20;
+// Whether a value of this type is the record of a large collection.
+constexpr bool IsLarge(uint8_t type) {
+  return type > kLargeForm && type <= kLargeForm + kSortedSet;
+}
 
 // The type of which a value's type is a form.
-constexpr uint8_t KindOf(uint8_t type) {
-  return type > kLargeForm && type <= kLargeForm + kSortedSet ? type - kLargeForm : type;
-}
+constexpr uint8_t KindOf(uint8_t type) { return IsLarge(type) ? type - kLargeForm : type; }
 
 // The name by which clients know the type: "string", "hash", "set", "list", "zset"; "unknown".
 constexpr std::string_view NameOf(uint8_t type) {
@@ -43,10 +47,14 @@ constexpr std::string_view NameOf(uint8_t type) {
   return kind <= kSortedSet ? kNames[kind] : "unknown";
 }
 
-// The error of a collection that would take so many bytes; kOk if it may.
-constexpr Status FormError(size_t bytes) {
-  if (bytes <= kCollectionBytesMax) return {};
-  return {Code::kTooLarge, "a collection exceeds the maximum size", kCollectionBytesMax};
+// The error of a collection that would take so many bytes in one value; kOk if it may
+// (form_scope.h).
+inline Status FormError(size_t bytes) {
+  FormScope* const scope = FormScope::Current();
+  const size_t bytes_max = scope != nullptr ? scope->bytes_max() : kOneValueBytesMax;
+  if (bytes <= bytes_max) return {};
+  if (scope != nullptr) scope->NoteOutgrown();
+  return {Code::kTooLarge, "a collection exceeds the maximum size", bytes_max};
 }
 // The error of stored bytes that are no collection of their type.
 inline constexpr Status kNoCollection(Code::kCorrupt, "the stored bytes are no such collection");

@@ -34,12 +34,13 @@ class BesideRedisTest(unittest.TestCase):
     """One server of each kind for all tests of the class."""
 
     maxDiff = None
+    SKEP_OPTIONS = ()
 
     @classmethod
     def setUpClass(cls):
         cls.redis = RedisServer()
         cls.addClassCleanup(cls.redis.stop)
-        cls.skep = SkepServer()
+        cls.skep = SkepServer(*cls.SKEP_OPTIONS)
         cls.addClassCleanup(cls.skep.stop)
 
     def connect_both(self, protocol=2):

@@ -79,7 +79,9 @@ MAY_INCLUDE = {
     "src/hash": {"skep", "base", "engine", "hash"},
     "src/hashleaf": {"skep", "base", "engine", "hashleaf"},
     "src/model": {"skep", "base", "engine", "model"},
-    "src/keyspace": {"skep", "base", "engine", "keyspace"},
+    "src/collections/testing": {"skep", "base", "types", "engine", "keyspace", "collections"},
+    "src/collections": {"skep", "base", "types", "engine", "collections"},
+    "src/keyspace": {"skep", "base", "engine", "collections", "keyspace"},
     "src/durable": {"skep", "base", "engine", "keyspace", "durable"},
     "src/wire": {"skep", "base", "engine", "wire"},
     # Reads leaves one-sided.

@@ -36,6 +36,8 @@ class Difference:
     command: tuple
     redis: bytes
     skep: bytes
+# Which word of these commands is the cursor.
+CURSOR_AT = {"SCAN": 1, "HSCAN": 2, "SSCAN": 2, "ZSCAN": 2}
 
 
 class Coverage:
@@ -193,7 +195,7 @@ class Driver:
         """Asks further what one reply alone does not tell. Returns a difference, or None."""
         if name(command) == "RANDOMKEY" and redis[:1] == skep[:1] == b"$":
             return self._have_their_keys(client, redis, skep)
-        if name(command) == "SCAN" and redis[:1] == skep[:1] == b"*":
+        if name(command) in CURSOR_AT and redis[:1] == skep[:1] == b"*":
             return self._scan_on(client, command, redis, skep)
         return None
 
@@ -244,7 +246,7 @@ def ends_transaction(command, redis):
 
 
 def scan_whole(end, command, reply):
-    """The set of all keys, as they came, of a SCAN that began with this reply."""
+    """The set of all keys, or of all words, as they came, of a scan that began with this reply."""
     keys = set()
     while reply[:1] == b"*":
         cursor, page = parts(reply)
@@ -252,6 +254,7 @@ def scan_whole(end, command, reply):
         cursor = cursor.split(b"\r\n")[1]
         if cursor == b"0":
             return keys
-        end.send(encode(command[0], cursor, *command[2:]))
+        at = CURSOR_AT[name(command)]
+        end.send(encode(*command[:at], cursor, *command[at + 1:]))
         reply = read(end)
     return keys | {reply}

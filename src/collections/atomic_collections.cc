@@ -1,0 +1,277 @@
+// Atomic batches of CollectionEngine.
+#include <algorithm>
+#include <utility>
+
+#include "collections/collection_engine.h"
+#include "collections/moves.h"
+#include "engine/partial_batch.h"
+
+namespace skep::collections {
+namespace {
+
+bool OnlyReads(const Batch& batch) {
+  return std::ranges::all_of(batch.requests(), [](const Request& r) {
+    const bool applies_reading =
+        r.op == Op::kApply && r.function != nullptr && r.function->reads_only;
+    return r.op == Op::kGet || r.op == Op::kScan || r.op == Op::kCount || applies_reading;
+  });
+}
+
+// The keys that a batch names in points of collections, and in moves.
+std::vector<std::string_view> KeysToLock(const Batch& batch) {
+  std::vector<std::string_view> keys;
+  for (const Request& r : batch.requests()) {
+    if (r.op == Op::kMove) keys.push_back(r.other);
+    if (r.op == Op::kMove || KindWanted(r) != kPlainType) keys.push_back(r.key);
+  }
+  std::ranges::sort(keys);
+  const auto rest = std::ranges::unique(keys);
+  keys.erase(rest.begin(), rest.end());
+  return keys;
+}
+
+// Makes the outcome of a get that of a function that only reads, which no snapshot runs.
+void RunOnValue(const Function& function, std::string_view operand, BatchWriter& out,
+                uint32_t slot) {
+  Outcome& outcome = out.outcome(slot);
+  const auto value = outcome.present ? std::optional(outcome.value) : std::nullopt;
+  const FunctionEffect effect = RunFunction(function, value, operand, out.scratch());
+  outcome.verdict = Verdict::kDone;
+  outcome.version = 0;
+  outcome.integer = effect.integer;
+  outcome.value = effect.returned;  // of the operand, the value or the scratch
+  if (!effect.status.ok()) out.Refuse(slot, effect.status);
+}
+
+void CopySettings(const Batch& from, Batch& to) {
+  to.set_now_ms(from.now_ms());
+  to.set_scan_bytes_max(from.scan_bytes_max());
+  to.set_scan_visits_max(from.scan_visits_max());
+  to.set_answer_bytes_max(from.answer_bytes_max());
+}
+
+}  // namespace
+
+Version CollectionEngine::ExecuteAtomic(Batch& batch, const Needs& needs) {
+  if (batch.snapshot().id != 0) return ReadAtSnapshot(batch);
+  Access access = AccessOf(batch);
+  const auto keys = KeysToLock(batch);
+  bool is_done = false;
+  for (int tries = 0; tries < kTriesMax && !is_done; ++tries) {
+    turnstile_.Pass();
+    is_done = TryAtomic(access, batch, keys, needs);
+  }
+  if (!is_done) {
+    const Turnstile::Turn turn(turnstile_);
+    for (int tries = 0; tries < kTurnTriesMax && !is_done; ++tries) {
+      is_done = TryAtomic(access, batch, keys, needs);
+    }
+  }
+  if (!is_done) BatchWriter(batch).RefuseAll(types::kNoCollection);
+  ConvertOutgrown(access, batch);
+  return access.ticket();
+}
+
+// False: a large collection has changed meanwhile, and nothing was done.
+bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
+                                 const std::vector<std::string_view>& keys, const Needs& needs) {
+  const KeyLocks::Held held(locks_, keys);
+  std::optional<Moves> moves;
+  if (needs.moves && has_hidden_.load(std::memory_order_relaxed)) {
+    moves.emplace(access, batch);
+    if (const Status s = moves->AddNames(); !s.ok()) {
+      BatchWriter(batch).RefuseAll(s);
+      return true;
+    }
+  }
+  bool is_done = true;
+  const auto large = LargeKeys(access, batch);
+  if (large.empty()) {
+    const types::FormScope scope(traits().value_bytes_max, false);
+    access.Execute(batch);
+  } else if (OnlyReads(batch)) {
+    access.NoteTicket(ReadAtSnapshot(batch));
+  } else {
+    is_done = TryWhole(access, batch, large);
+  }
+  if (moves) moves->CutNames();
+  return is_done;
+}
+
+// The keys of points of collections that have a large one now.
+std::vector<std::string_view> CollectionEngine::LargeKeys(Access& access,
+                                                          const Batch& batch) const {
+  std::vector<std::string_view> keys;
+  if (!has_hidden_.load(std::memory_order_relaxed)) return keys;
+  for (const Request& r : batch.requests()) {
+    const bool asks = (r.op == Op::kApply || r.op == Op::kGet) && !r.has(Request::kNoValue);
+    const bool chains = r.op == Op::kApply && r.has(Request::kOperandOfSlot);
+    if (KindWanted(r) == kPlainType || (!asks && !chains)) continue;
+    if (std::ranges::find(keys, r.key) != keys.end()) continue;
+    // A function of another type is refused whatever the form is.
+    if (access.TypeOf(r.key) == types::kLargeForm + KindWanted(r)) keys.push_back(r.key);
+  }
+  return keys;
+}
+
+// ---- Batches that only read ----
+
+Version CollectionEngine::ReadAtSnapshot(Batch& batch) {
+  BatchWriter out(batch);
+  SnapshotRef at = batch.snapshot();
+  if (at.id == 0) {
+    const Result<SnapshotRef> opened = inner().OpenSnapshot(batch.now_ms());
+    if (!opened) {
+      out.RefuseAll(opened.error());
+      return 0;
+    }
+    at = *opened;
+  }
+  ForEachPart(batch, [&](const skep::Part& part) {
+    return ReadPart(batch, out, part, at) || !part.is_first;
+  });
+  if (batch.snapshot().id == 0) inner().CloseSnapshot(at);
+  return at.version;
+}
+
+// False: a request was refused, so nothing of the part counts.
+bool CollectionEngine::ReadPart(Batch& batch, BatchWriter& out, const skep::Part& part,
+                                SnapshotRef at) {
+  for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+    ReadSlot(batch, out, slot, at);
+    if (batch.outcome(slot).verdict != Verdict::kRefused) continue;
+    out.Abort(part, slot);
+    return false;
+  }
+  return true;
+}
+
+void CollectionEngine::ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, SnapshotRef at) {
+  Access access(inner(), batch.now_ms(), segment_bytes_, at);
+  Request r = batch.requests()[slot];
+  if (r.op == Op::kApply && r.has(Request::kOperandOfSlot)) {
+    if (r.limit >= slot) {
+      return out.Refuse(slot, {Code::kInvalidArgument, "an operand is of an earlier slot"});
+    }
+    const std::string_view other = batch.outcome(r.limit).value;
+    if (r.has(Request::kUnlessNone) && other.empty()) {
+      out.outcome(slot).verdict = Verdict::kDone;
+      return;
+    }
+    r.value = out.scratch().Concat(r.value, other);
+    r.flags = 0;
+  }
+  const uint8_t kind = KindWanted(r);
+  const auto record = kind != kPlainType ? access.Record(r.key, kind) : std::nullopt;
+  if (record) {
+    LargeCall call(access, r.key, kind, *record);
+    const auto answer = r.op == Op::kApply ? call.Apply(*r.function, r.value) : call.Whole();
+    const Status gone(Code::kSnapshotTooOld, "the snapshot is gone");
+    return answer ? Fill(batch, slot, kind, access, *answer) : out.Refuse(slot, gone);
+  }
+  Batch one;
+  CopySettings(batch, one);
+  if (r.op == Op::kApply) {
+    one.Add({.op = Op::kGet, .type = r.function->type, .key = r.key});
+  } else {
+    one.Add(r);
+  }
+  one.set_notes_effects(out.notes_effects());
+  access.Execute(one);
+  CopyOutcome(one, 0, out, slot);
+  for (const Effect& effect : one.effects()) out.NoteAgain(slot, effect);
+  if (r.op == Op::kApply && batch.outcome(slot).verdict != Verdict::kRefused) {
+    RunOnValue(*r.function, r.value, out, slot);
+  }
+}
+
+// ---- Batches that write ----
+
+// Executes the batch with the large collections put into one value before its own requests. False:
+// one of them has changed meanwhile.
+bool CollectionEngine::TryWhole(Access& access, Batch& batch,
+                                const std::vector<std::string_view>& large) {
+  BatchWriter out(batch);
+  Batch whole(Batch::Kind::kAtomic);
+  CopySettings(batch, whole);
+  whole.set_notes_effects(out.notes_effects());
+  Scratch& scratch = whole.scratch();
+  for (const std::string_view key : large) {
+    const uint8_t kind = types::KindOf(access.TypeOf(key));
+    const auto found = IsCollection(kind) ? access.Record(key, kind) : std::nullopt;
+    if (!found) continue;  // it is gone: the batch finds what there is
+    types::LargeRecord record;
+    const auto value = LargeCall(access, key, kind, *found).Whole(&record);
+    if (!value) return false;
+    if (!value->status.ok()) {
+      out.RefuseAll(value->status);
+      return true;
+    }
+    whole.Add({.op = Op::kRequireValue,
+               .type = static_cast<uint8_t>(types::kLargeForm + kind),
+               .key = key,
+               .other = scratch.Copy(types::BytesOf(record))});
+    whole.Add({.op = Op::kPut,
+               .type = kind,
+               .key = key,
+               .value = scratch.Copy(value->value),
+               .deadline_ms = kKeepDeadline});
+  }
+  const auto shift = static_cast<uint32_t>(whole.size());
+  size_t parts = 0;
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    for (; parts < batch.part_begins().size() && batch.part_begins()[parts] == slot; ++parts) {
+      whole.BeginPart();
+    }
+    Request r = batch.requests()[slot];
+    const bool is_chained = r.op == Op::kApply && r.has(Request::kOperandOfSlot);
+    if (is_chained && r.limit < slot) r.limit += shift;
+    whole.Add(r);
+  }
+  {
+    const types::FormScope scope(traits().value_bytes_max, false);
+    access.Execute(whole);
+  }
+  for (uint32_t slot = 0; slot < shift; ++slot) {
+    const Outcome& outcome = whole.outcome(slot);
+    const Verdict verdict = outcome.verdict;
+    if (verdict == Verdict::kDone || verdict == Verdict::kAborted) continue;
+    if (verdict != Verdict::kRefused || outcome.status.code() == Code::kWrongType) return false;
+    out.RefuseAll(outcome.status);
+    return true;
+  }
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) CopyOutcome(whole, shift + slot, out, slot);
+  for (const Effect& effect : whole.effects()) {
+    if (effect.slot >= shift) out.NoteAgain(effect.slot - shift, effect);
+  }
+  out.set_applied(whole.applied());
+  if (whole.applied()) sweeper_.Want();
+  return true;
+}
+
+// Converts the collections of the batch's functions and values that have outgrown one value.
+void CollectionEngine::ConvertOutgrown(Access& access, const Batch& batch) {
+  std::vector<std::string_view> keys;
+  for (const Request& r : batch.requests()) {
+    const bool writes =
+        IsWrite(r.op) && !(r.op == Op::kApply && r.function != nullptr && r.function->reads_only);
+    if (writes && KindWanted(r) != kPlainType) keys.push_back(r.key);
+    if (r.op == Op::kMove) keys.push_back(r.other);
+  }
+  std::ranges::sort(keys);
+  const auto rest = std::ranges::unique(keys);
+  keys.erase(rest.begin(), rest.end());
+  for (const std::string_view key : keys) ConvertIfOutgrown(access, key);
+}
+
+void CollectionEngine::ConvertIfOutgrown(Access& access, std::string_view key) {
+  Batch look;
+  look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  const Outcome& found = access.Execute(look).outcome(0);
+  const bool is_outgrown =
+      IsCollection(found.type) && static_cast<uint64_t>(found.integer) > value_bytes_;
+  Status unwanted;  // without memory it stays in one value
+  if (is_outgrown) MakeLarge(access, key, found.type, &unwanted);
+}
+
+}  // namespace skep::collections

@@ -1,0 +1,365 @@
+#include "collections/collection_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collections/check.h"
+#include "collections/conversion.h"
+#include "collections/names.h"
+#include "engine/partial_batch.h"
+
+namespace skep::collections {
+namespace {
+
+constexpr size_t kSegmentBytesMin = 64;
+constexpr size_t kSegmentBytesMax = size_t{4} << 10;
+
+constexpr Status kHidden(Code::kInvalidArgument,
+                         "a key of this keyspace does not begin with 8 bytes of 255");
+constexpr Status kReserved(Code::kInvalidArgument,
+                           "the type of the value is the store's own, not for clients");
+
+bool IsHidden(std::string_view key) { return key >= kHiddenFrom; }
+
+}  // namespace
+
+bool CanHaveCollections(const EngineTraits& traits) {
+  return traits.ordered && traits.types && traits.functions && traits.atomic && traits.snapshots &&
+         traits.whole_batches && traits.counts_itself && traits.range_writes;
+}
+
+CollectionEngine::CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes)
+    : ForwardingEngine(std::move(inner)),
+      value_bytes_(value_bytes),
+      segment_bytes_(std::clamp(value_bytes / 4, kSegmentBytesMin, kSegmentBytesMax)),
+      sweeper_(locks_) {}
+
+// ---- What is hidden ----
+
+Status CollectionEngine::WhyRefused(const Request& r) {
+  if (r.op == Op::kDeleteAll || r.op == Op::kSample || IsRange(r.op)) return {};
+  if (IsHidden(r.key) || (r.op == Op::kMove && IsHidden(r.other))) return kHidden;
+  const bool has_function = r.op == Op::kApply && r.function != nullptr;
+  if ((has_function ? r.function->type : r.type) > types::kLargeForm) return kReserved;
+  return {};
+}
+
+// Bounds the ranges of the batch, and says what else it needs.
+CollectionEngine::Needs CollectionEngine::Prepare(Batch& batch) {
+  Needs needs;
+  const auto requests = batch.requests();
+  for (uint32_t slot = 0; slot < requests.size(); ++slot) {
+    const Request& r = requests[slot];
+    if (IsRange(r.op)) {
+      // The floor of a hidden key is the last key that is seen.
+      const bool has_hidden_floor = r.has(Request::kSeekFloor) && IsHidden(r.key);
+      if (has_hidden_floor || r.has(Request::kNoUpperBound) || IsHidden(r.other)) {
+        BatchWriter::BoundRange(batch, slot, has_hidden_floor ? &kHiddenFrom : nullptr,
+                                kHiddenFrom);
+      }
+      continue;
+    }
+    needs.samples = needs.samples || r.op == Op::kSample;
+    needs.moves = needs.moves || r.op == Op::kMove;
+    needs.deletes_all = needs.deletes_all || r.op == Op::kDeleteAll;
+    needs.collections = needs.collections || KindWanted(r) != kPlainType;
+    needs.refuses = needs.refuses || !WhyRefused(r).ok();
+  }
+  return needs;
+}
+
+bool CollectionEngine::HasHidden() {
+  if (!was_looked_at_.load(std::memory_order_acquire)) [[unlikely]]
+    CountHidden();
+  return has_hidden_.load(std::memory_order_relaxed);
+}
+
+// What was loaded before the first batch may have large collections.
+void CollectionEngine::CountHidden() {
+  Batch batch;
+  batch.Count(Range::From(kHiddenFrom));
+  inner().Execute(batch);
+  const int64_t count = batch.outcome(0).integer;
+  if (was_looked_at_.exchange(true, std::memory_order_acq_rel) || count == 0) return;
+  hidden_items_.fetch_add(count, std::memory_order_relaxed);
+  has_hidden_.store(true, std::memory_order_relaxed);
+  sweeper_.Want();
+}
+
+// An id that none has had since the engine was made, and none has that was loaded.
+uint64_t CollectionEngine::NewId(Access& access) {
+  if (last_id_.load(std::memory_order_relaxed) == 0) {
+    Batch batch;
+    batch.Scan(Range::From(kHiddenFrom), {.limit = 1, .reverse = true, .keys_only = true});
+    access.Execute(batch);
+    const ItemRange items = batch.items(0);
+    uint64_t none = 0;
+    const uint64_t found = items.empty() ? 0 : IdOf(items.front().key);
+    last_id_.compare_exchange_strong(none, std::max<uint64_t>(found, 1), std::memory_order_relaxed);
+  }
+  return last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void CollectionEngine::HideTypes(Batch& batch) {
+  BatchWriter out(batch, BatchWriter::KeepOutcomes());
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    Outcome& outcome = out.outcome(slot);
+    if (!types::IsLarge(outcome.type)) continue;
+    const Request& r = batch.requests()[slot];
+    if (r.op == Op::kGet && r.has(Request::kIfOfType)) continue;
+    outcome.type = types::KindOf(outcome.type);
+    if (r.op != Op::kGet || !r.has(Request::kNoValue)) continue;
+    // The length that is asked for is that of the members, not of the record.
+    Access access = AccessOf(batch);
+    const auto record = access.Record(r.key, outcome.type);
+    if (record) outcome.integer = static_cast<int64_t>(record->bytes);
+  }
+}
+
+// Asks for a sweep if the batch may have taken the record of a large collection away.
+void CollectionEngine::NoteLeft(const Batch& batch) {
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    const Op op = batch.requests()[slot].op;
+    if (!IsWrite(op) || batch.outcome(slot).verdict != Verdict::kDone) continue;
+    if (types::IsLarge(batch.outcome(slot).type) || op == Op::kMove || op == Op::kDeleteRange ||
+        op == Op::kExpireRange) {
+      return sweeper_.Want();
+    }
+  }
+}
+
+// ---- Batches ----
+
+Version CollectionEngine::Execute(Batch& batch) {
+  const bool has_hidden = HasHidden();
+  const Needs needs = Prepare(batch);
+  if (needs.refuses) {
+    return ExecutePartly(*this, batch,
+                         [&](uint32_t slot) { return WhyRefused(batch.requests()[slot]); });
+  }
+  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  const int64_t hidden = hidden_items_.load(std::memory_order_relaxed);
+  Version ticket = is_atomic && (needs.collections || needs.moves) ? ExecuteAtomic(batch, needs)
+                                                                   : ExecuteUnordered(batch);
+  if (!has_hidden && !has_hidden_.load(std::memory_order_relaxed)) return ticket;
+  NoteLeft(batch);
+  HideTypes(batch);
+  if (needs.samples) SampleAgain(batch);
+  if (needs.deletes_all) CountDeletedAll(batch, hidden);
+  return ticket;
+}
+
+// `hidden`: how many hidden items there were before the batch, all of which the first of its
+// deletes of everything has deleted, if it was done.
+void CollectionEngine::CountDeletedAll(Batch& batch, int64_t hidden) {
+  BatchWriter out(batch, BatchWriter::KeepOutcomes());
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    Outcome& outcome = out.outcome(slot);
+    if (batch.requests()[slot].op != Op::kDeleteAll || outcome.verdict != Verdict::kDone) continue;
+    outcome.integer = std::max<int64_t>(outcome.integer - hidden, 0);
+    hidden_items_.fetch_sub(hidden, std::memory_order_relaxed);
+    hidden = 0;
+  }
+}
+
+Version CollectionEngine::ExecuteUnordered(Batch& batch) {
+  Version ticket = 0;
+  std::vector<bool> set_aside;
+  {
+    types::FormScope scope(value_bytes_, batch.kind() == Batch::Kind::kUnordered);
+    ticket = inner().Execute(batch);
+    if (!scope.has_set_aside()) return ticket;
+    set_aside.resize(batch.size());
+    for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+      set_aside[slot] = batch.outcome(slot).verdict == Verdict::kPostponed &&
+                        scope.HasSetAside(batch.requests()[slot].key);
+    }
+  }
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    if (set_aside[slot]) ticket = std::max(ticket, DoAlone(batch, slot));
+  }
+  return ticket;
+}
+
+// Does a request that was set aside.
+Version CollectionEngine::DoAlone(Batch& batch, uint32_t slot) {
+  Access access = AccessOf(batch);
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    turnstile_.Pass();
+    if (TryAlone(access, batch, slot)) return access.ticket();
+  }
+  const Turnstile::Turn turn(turnstile_);
+  for (int tries = 0; tries < kTurnTriesMax; ++tries) {
+    if (TryAlone(access, batch, slot)) return access.ticket();
+  }
+  BatchWriter(batch, BatchWriter::KeepOutcomes()).Refuse(slot, types::kNoCollection);
+  return access.ticket();
+}
+
+// False: something has changed meanwhile, and the request has to be tried again.
+bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
+  const Request& r = batch.requests()[slot];
+  const uint8_t kind = KindWanted(r);
+  if (kind != kPlainType && (r.op == Op::kApply || r.op == Op::kGet)) {
+    if (const auto record = access.Record(r.key, kind)) {
+      LargeCall call(access, r.key, kind, *record);
+      const uint64_t deadline_ms = access.deadline_ms();
+      const auto answer = r.op == Op::kApply ? call.Apply(*r.function, r.value) : call.Whole();
+      if (!answer) return false;
+      access.set_deadline_ms(deadline_ms);
+      Fill(batch, slot, kind, access, *answer);
+      return true;
+    }
+  }
+  if (TryInOneValue(access, batch, slot, value_bytes_)) return true;
+  Status status;
+  switch (MakeLarge(access, r.key, kind, &status)) {
+    case Change::Result::kDone:
+      return false;
+    case Change::Result::kRefused:
+      BatchWriter(batch, BatchWriter::KeepOutcomes()).Refuse(slot, status);
+      return true;
+    case Change::Result::kAgain:
+      break;
+  }
+  // A new collection that is too large for one value is made in one, and converted at once.
+  if (!TryInOneValue(access, batch, slot, traits().value_bytes_max)) return false;
+  if (batch.outcome(slot).verdict == Verdict::kDone) ConvertIfOutgrown(access, r.key);
+  return true;
+}
+
+// Does a request where collections in one value may have so many bytes. False: it was set aside.
+bool CollectionEngine::TryInOneValue(Access& access, Batch& batch, uint32_t slot,
+                                     size_t bytes_max) {
+  Batch one;
+  one.Add(batch.requests()[slot]);
+  one.set_scan_bytes_max(batch.scan_bytes_max());
+  {
+    types::FormScope scope(bytes_max, true);
+    access.Execute(one);
+    if (scope.has_set_aside()) return false;
+  }
+  BatchWriter out(batch, BatchWriter::KeepOutcomes());
+  CopyOutcome(one, 0, out, slot);
+  return true;
+}
+
+void CollectionEngine::Fill(Batch& batch, uint32_t slot, uint8_t kind, const Access& access,
+                            const Answer& answer) {
+  BatchWriter out(batch, BatchWriter::KeepOutcomes());
+  Outcome& outcome = out.outcome(slot);
+  outcome = {.verdict = Verdict::kDone,
+             .present = true,
+             .type = kind,
+             .integer = answer.integer,
+             .deadline_ms = access.deadline_ms(),
+             .version = answer.version};
+  out.CountWork(answer.value.size() + segment_bytes_);
+  hidden_items_.fetch_add(answer.segments_added, std::memory_order_relaxed);
+  if (answer.is_erased) sweeper_.Want();
+  if (!answer.status.ok()) return out.Refuse(slot, answer.status);
+  if (out.scratch().used() + answer.value.size() > batch.answer_bytes_max()) {
+    return out.RefuseAnswer(slot);
+  }
+  outcome.value = out.scratch().Copy(answer.value);
+}
+
+// Converts the collection at the key, if it is of this kind and lies in one value.
+Change::Result CollectionEngine::MakeLarge(Access& access, std::string_view key, uint8_t kind,
+                                           Status* status) {
+  const KeyLocks::Held held(locks_, std::span(&key, 1));
+  const Conversion conversion = Convert(access, key, kind, NewId(access));
+  *status = conversion.status;
+  if (conversion.result == Change::Result::kDone) {
+    hidden_items_.fetch_add(conversion.segments, std::memory_order_relaxed);
+    has_hidden_.store(true, std::memory_order_relaxed);
+    conversions_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return conversion.result;
+}
+
+// Draws again what was hidden. A few draws find a key where not nearly all items are hidden; else
+// the keys that are seen are few beside those, and are counted.
+void CollectionEngine::SampleAgain(Batch& batch) {
+  constexpr int kDrawsMax = 32;
+  BatchWriter out(batch, BatchWriter::KeepOutcomes());
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    const Request& r = batch.requests()[slot];
+    if (r.op != Op::kSample) continue;
+    uint64_t random = r.random;
+    const auto is_hidden = [&] {
+      return !batch.items(slot).empty() && IsHidden(batch.items(slot).front().key);
+    };
+    Batch one;
+    for (int draws = 0; draws < kDrawsMax && is_hidden(); ++draws) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      one.Clear();
+      one.set_now_ms(batch.now_ms());
+      one.Sample(random);
+      inner().Execute(one);
+      CopyOutcome(one, 0, out, slot);
+    }
+    if (!is_hidden()) continue;
+    Batch count;
+    count.set_now_ms(batch.now_ms());
+    count.Count(Range::Between({}, kHiddenFrom));
+    inner().Execute(count);
+    const auto keys = static_cast<uint64_t>(count.outcome(0).integer);
+    one.Clear();
+    one.set_now_ms(batch.now_ms());
+    const auto index =
+        static_cast<uint32_t>(keys == 0 ? 0 : static_cast<unsigned __int128>(random) * keys >> 64);
+    one.Scan(Range::Between({}, kHiddenFrom), {.limit = index + 1, .keys_only = true});
+    inner().Execute(one);
+    out.outcome(slot) = one.outcome(0);
+    out.BeginItems(slot);
+    out.outcome(slot).value = {};
+    out.outcome(slot).more = false;
+    out.outcome(slot).verdict = one.items(0).empty() ? Verdict::kAbsent : Verdict::kDone;
+    Item last;
+    for (const Item& item : one.items(0)) last = item;
+    if (!one.items(0).empty()) out.AddItem(slot, last);
+  }
+}
+
+// ---- The rest of the interface ----
+
+Result<uint64_t> CollectionEngine::Watch(std::string_view key, uint64_t now_ms) {
+  if (IsHidden(key)) return Fail(kHidden);
+  return inner().Watch(key, now_ms);
+}
+
+bool CollectionEngine::Maintain(uint64_t now_ms) {
+  const bool more = inner().Maintain(now_ms);
+  if (!HasHidden()) return more;
+  const uint64_t expired = inner().Statistics().expired_keys;
+  if (expired_keys_.exchange(expired, std::memory_order_relaxed) != expired) sweeper_.Want();
+  Access access(inner(), now_ms, segment_bytes_);
+  const Sweeper::Step step = sweeper_.Run(access);
+  hidden_items_.fetch_sub(step.deleted, std::memory_order_relaxed);
+  swept_items_.fetch_add(static_cast<uint64_t>(step.deleted), std::memory_order_relaxed);
+  return more || step.more;
+}
+
+EngineStatistics CollectionEngine::Statistics() const {
+  EngineStatistics statistics = inner().Statistics();
+  const int64_t hidden = hidden_items_.load(std::memory_order_relaxed);
+  statistics.items -=
+      std::min(statistics.items, static_cast<uint64_t>(std::max<int64_t>(hidden, 0)));
+  return statistics;
+}
+
+void CollectionEngine::Describe(uint64_t now_ms, const StatsVisitor& visit) const {
+  inner().Describe(now_ms, visit);
+  const auto hidden = std::max<int64_t>(hidden_items_.load(std::memory_order_relaxed), 0);
+  visit("collection_items", static_cast<uint64_t>(hidden));
+  visit("collection_conversions", conversions_.load(std::memory_order_relaxed));
+  visit("collection_items_swept", swept_items_.load(std::memory_order_relaxed));
+}
+
+const char* CollectionEngine::Verify() const {
+  const char* const broken = inner().Verify();
+  return broken != nullptr ? broken : CheckCollections(inner());
+}
+
+}  // namespace skep::collections

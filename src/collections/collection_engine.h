@@ -1,0 +1,147 @@
+// collection_engine.h: an engine whose collections may have any size.
+//
+// It wraps an engine that has order, types, functions and atomic batches. A collection that
+// outgrows one value becomes a record and segments (layout.h), which are items of the wrapped
+// engine like others: so the log, snapshots and recovery, which the wrapped engine has, have them
+// too. Who uses this engine sees keys with collections, and no segments.
+//
+// The keyspace that is seen
+//   Users' keys are below kHiddenFrom: a point of another key is refused, every range ends there,
+//   and a sample that is hidden is drawn again. So no request reads or changes a hidden item, but
+//   kDeleteAll, which deletes all. Types and functions of records and segments are refused. The
+//   type of a large collection is told as that of a small one, but to a kGet with kIfOfType.
+//
+// Unordered batches
+//   The wrapped engine executes the batch and sets aside what needs the large form, and every later
+//   request of those keys (types/form_scope.h). Those are then done one by one, in order: on a
+//   large collection as large_call.h says; a collection that has outgrown one value is first
+//   converted (conversion.h). Everything else of the batch costs what it does without this engine.
+//
+// Atomic batches
+//   The keys of functions of collections, and of moves, are locked (key_locks.h), so none of them
+//   becomes large, or gets a large collection, between the look at their types and the batch. If
+//   none is large, the batch is executed as it is. A batch that only reads is answered at one
+//   snapshot, request by request. In another one large collections are put back into one value
+//   within the batch, under the condition that nothing was written since they were read, and are
+//   converted again afterwards: its cost is that of the collections.
+//   Functions of an atomic batch may make values up to the engine's limit; those that outgrow the
+//   small form are converted when it is done.
+//
+// Progress. A request that is set aside is done again when others have written what it read; after
+// kTriesMax times it has the turn (Turnstile), and those that come later wait. So it ends after at
+// most one more failure for each thread. Locks of keys are taken after the turn, never before it,
+// so there is no cycle.
+//
+// Moves. See names.h: the new names of a large collection are added before its record moves.
+//
+// Thread safety: as Engine.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collections/access.h"
+#include "collections/key_locks.h"
+#include "collections/large_call.h"
+#include "collections/sweeper.h"
+#include "engine/batch_writer.h"
+#include "engine/forwarding_engine.h"
+
+namespace skep::collections {
+
+// Whether an engine with these traits can have large collections.
+bool CanHaveCollections(const EngineTraits& traits);
+
+constexpr bool IsCollection(uint8_t type) {
+  return type >= types::kHash && type <= types::kSortedSet;
+}
+// The type of the collection that a point asks for, or stores; kPlainType: none.
+inline uint8_t KindWanted(const Request& r) {
+  if (IsRange(r.op) || r.op == Op::kSample || r.op == Op::kDeleteAll) return kPlainType;
+  const uint8_t type = r.op == Op::kApply && r.function != nullptr ? r.function->type : r.type;
+  return IsCollection(type) ? type : kPlainType;
+}
+
+class CollectionEngine final : public ForwardingEngine {
+ public:
+  // `value_bytes`: the size from which a collection no longer lies in one value.
+  CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes);
+
+  Version Execute(Batch& batch) override;
+  //   kInvalidArgument  the key is hidden
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
+  bool Maintain(uint64_t now_ms) override;
+  // Without the hidden items.
+  EngineStatistics Statistics() const override;
+  void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
+  const char* Verify() const override;
+
+  ReleaseGate& gate() override { return inner().gate(); }
+  const ReleaseGate& gate() const override { return inner().gate(); }
+  ReleaseGate& synced_gate() override { return inner().synced_gate(); }
+
+ private:
+  static constexpr int kTriesMax = 8;
+  // A request that has the turn and fails that often has met bytes that are no collection.
+  static constexpr int kTurnTriesMax = 10'000;
+
+  // What a batch has that needs more than the wrapped engine.
+  struct Needs {
+    bool refuses = false;  // a request names what is hidden
+    bool samples = false;
+    bool collections = false;  // a function of collections, or a value of one
+    bool moves = false;
+    bool deletes_all = false;
+  };
+
+  Access AccessOf(const Batch& batch) {
+    return Access(inner(), batch.now_ms(), segment_bytes_, batch.snapshot());
+  }
+  static Status WhyRefused(const Request& request);
+  static Needs Prepare(Batch& batch);
+
+  Version ExecuteUnordered(Batch& batch);
+  Version DoAlone(Batch& batch, uint32_t slot);
+  bool TryAlone(Access& access, Batch& batch, uint32_t slot);
+  bool TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max);
+  void Fill(Batch& batch, uint32_t slot, uint8_t kind, const Access& access, const Answer& answer);
+  Change::Result MakeLarge(Access& access, std::string_view key, uint8_t kind, Status* status);
+
+  Version ExecuteAtomic(Batch& batch, const Needs& needs);
+  std::vector<std::string_view> LargeKeys(Access& access, const Batch& batch) const;
+  Version ReadAtSnapshot(Batch& batch);
+  bool ReadPart(Batch& batch, BatchWriter& out, const skep::Part& part, SnapshotRef at);
+  void ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, SnapshotRef at);
+  bool TryAtomic(Access& access, Batch& batch, const std::vector<std::string_view>& keys,
+                 const Needs& needs);
+  bool TryWhole(Access& access, Batch& batch, const std::vector<std::string_view>& large);
+  void ConvertOutgrown(Access& access, const Batch& batch);
+  void ConvertIfOutgrown(Access& access, std::string_view key);
+
+  void SampleAgain(Batch& batch);
+  void HideTypes(Batch& batch);
+  void CountDeletedAll(Batch& batch, int64_t hidden);
+  void NoteLeft(const Batch& batch);
+  bool HasHidden();
+  uint64_t NewId(Access& access);
+  void CountHidden();
+
+  const size_t value_bytes_;
+  const size_t segment_bytes_;
+  KeyLocks locks_;
+  Turnstile turnstile_;
+  Sweeper sweeper_;
+  std::atomic<bool> was_looked_at_{false};  // has_hidden_ is known
+  std::atomic<bool> has_hidden_{false};     // there were hidden items once
+  std::atomic<int64_t> hidden_items_{0};
+  std::atomic<uint64_t> last_id_{0};
+  std::atomic<uint64_t> expired_keys_{0};  // of the engine, when a round was last asked for
+  std::atomic<uint64_t> swept_items_{0};
+  std::atomic<uint64_t> conversions_{0};
+};
+
+}  // namespace skep::collections

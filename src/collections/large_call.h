@@ -1,0 +1,90 @@
+// large_call.h: the functions of collections (types/function_table.h) on a large one.
+//
+// A function sees a collection in one value. So a call reads as many pieces as the function may
+// look at, gives them to it as if they were all, and writes what it has changed:
+//
+//   by members   the members that the operand names: HSET, SADD, ZSCORE. The collection that the
+//                function sees has those of them that there are
+//   by an end    the segments at an end of a list: LPUSH, RPOP
+//   all          every piece, at one version (view.h)
+//
+// A function that changes nothing is answered from one state: one segment is read at one instant;
+// of several that were read one after the other the record says afterwards that nothing was written
+// meanwhile; a view is of one version. A function that changes something is a Change (change.h), or
+// for a list one atomic batch that requires the record to be as it was.
+//
+// Cost: of the segments that are read, and of those that are written.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "collections/access.h"
+#include "collections/change.h"
+#include "skep/batch.h"
+
+namespace skep::collections {
+
+// What a call answers.
+struct Answer {
+  Status status;
+  int64_t integer = 0;
+  std::string value;
+  Version version = 0;         // of the write; 0: nothing was written
+  int64_t segments_added = 0;  // fewer, if negative
+  bool is_erased = false;      // the collection has no members any more
+};
+
+class LargeCall {
+ public:
+  // `record`: of the collection under the key, as it was read with `access`.
+  LargeCall(Access& access, std::string_view key, uint8_t kind, const types::LargeRecord& record)
+      : access_(access), key_(key), kind_(kind), record_(record) {}
+
+  // Runs the function. Nothing: the collection has changed meanwhile, so that the call has to be
+  // made again, with its new record.
+  std::optional<Answer> Apply(const Function& function, std::string_view operand);
+  // The collection in its small form; nothing as above. If `seen` is given it becomes the record of
+  // that state.
+  std::optional<Answer> Whole(types::LargeRecord* seen = nullptr);
+
+  // The ways in which Apply does it, for those who know which one is right.
+  //   All    gives the function the whole collection
+  //   Write  commits what the function has made of these pieces, all of which are there now
+  //   Erase  erases the collection, if it is as the record says; the answer is the effect's
+  std::optional<Answer> All(const Function& function, std::string_view operand);
+  std::optional<Answer> Write(Change& change, const Pieces& before, const FunctionEffect& effect,
+                              Scratch& scratch);
+  std::optional<Answer> Erase(const FunctionEffect& effect);
+  static Answer AnswerOf(const FunctionEffect& effect);
+
+ private:
+  std::optional<Answer> ByMembers(const Function& function, std::string_view operand,
+                                  const std::vector<std::string_view>& members);
+  static std::optional<Answer> Refused(Status status);
+  bool IsUnchanged();
+
+  Access& access_;
+  const std::string_view key_;
+  const uint8_t kind_;
+  const types::LargeRecord record_;
+};
+
+// The piece of a member in a body whose pieces ascend by member.
+std::optional<Piece> FindPiece(Form form, std::string_view body, std::string_view member);
+// The value of a collection in the small form with these pieces.
+std::string SmallForm(uint64_t members, std::string_view body);
+// The pieces of a collection in the small form, ascending, those of a list in its order; nothing if
+// the bytes are none.
+std::optional<Pieces> PiecesOf(uint8_t kind, std::string_view value);
+// The pieces by member of a sorted set's entries, ascending.
+Pieces ByMember(const Pieces& entries, Scratch& scratch);
+// Runs a function on a value in memory, however large.
+FunctionEffect RunFunction(const Function& function, std::optional<std::string_view> value,
+                           std::string_view operand, Scratch& scratch);
+
+}  // namespace skep::collections

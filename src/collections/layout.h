@@ -1,0 +1,87 @@
+// layout.h: where the parts of large collections lie in the tree.
+//
+// A large collection is a record under the user's key (types/large_record.h), and segments: items
+// with keys behind all that a user can have.
+//
+//   key      +-------------+-----------+------+-----------+
+//            | 8 x FF      | id, 8     | part | separator |      the id is big-endian
+//            +-------------+-----------+------+-----------+
+//
+//   part   of            separator                            pieces of the body
+//    'c'   not of lists  that of a segment of the main part   none: counts.h
+//    'e'   list          number of the segment, 8, in order   elements: types/list.h
+//    'm'   hash          the least field, or less             field, value: types/hash.h
+//          set           the least member, or less            member: types/set.h
+//          sorted set    the least member, or less            member, score
+//    's'   sorted set    the least score, 8, in order, and    score, member: types/sorted_set.h
+//                        member, or less
+//    'z'   all           none: one item, the names, names.h
+//
+//   segment  +---------------------+--------+-----------------+--------+--------+----
+//            | varint, fence bytes | fence  | varint, pieces  | piece  | piece  | ...
+//            | + 1; 0: none        |        |                 |        |        |
+//            +---------------------+--------+-----------------+--------+--------+----
+//
+// A segment has the pieces from its separator up to its fence, which is the separator of the next
+// one; without a fence it is the last of its part. Pieces ascend, each once, so a body behind its
+// varint is a collection in the small form, and so are several bodies one behind the other.
+//
+// Invariants of a collection whose id a record has; CheckCollection (check.h) checks them.
+//   C1  Parts 'm' and 's', where they are, have a first segment, whose separator is empty, and each
+//       segment's fence is the separator of the next one.
+//   C2  Every piece lies between its segment's separator and fence.
+//   C3  The pieces of each part are as many as the record says there are members.
+//   C4  A sorted set's parts have the same pairs of member and score.
+//   C5  Part 'c' has the same first item and fences, and each count is that of the pieces from its
+//       separator to its fence.
+//   C6  A list's segments have the numbers from first to last, without a gap, and none is empty.
+//
+// Thread safety: all functions are pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace skep::collections {
+
+// Every user's key is below this.
+inline constexpr std::string_view kHiddenFrom = "\xff\xff\xff\xff\xff\xff\xff\xff";
+
+enum class Part : char {
+  kCounts = 'c',
+  kElements = 'e',
+  kMembers = 'm',
+  kScores = 's',
+  kNames = 'z'
+};
+
+// The longest separator; between pieces that are not told apart by so few bytes nothing is split.
+inline constexpr size_t kSeparatorBytesMax = 16 * 1024;
+
+// Where the keys of an id begin; those of `id + 1` begin where they end.
+std::string KeysOf(uint64_t id);
+std::string SegmentKey(uint64_t id, Part part, std::string_view separator);
+// The separator in the key of a segment of one part of one id.
+std::string_view SeparatorOf(std::string_view key);
+// The id in a hidden key; 0 if there is none.
+uint64_t IdOf(std::string_view key);
+
+// Numbers whose bytes are in the order of the numbers.
+std::string OrderedNumber(uint64_t number);
+uint64_t NumberOf(std::string_view ordered);
+// Scores whose bytes are in the order of the scores. Not for NaN.
+std::string OrderedScore(double score);
+
+struct Segment {
+  std::optional<std::string_view> fence;
+  uint64_t pieces = 0;
+  std::string_view body;
+};
+// Nothing if the bytes are no segment. The result views them.
+std::optional<Segment> ReadSegment(std::string_view bytes);
+std::string WriteSegment(const Segment& segment);
+
+}  // namespace skep::collections

@@ -1,0 +1,122 @@
+// Threads on the same collections in parts.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/sanitized.h"
+#include "collections/testing/collection_world_test.h"
+
+namespace skep::collections {
+namespace {
+
+constexpr int kThreads = 4;
+constexpr int kCalls = kSanitized ? 300 : 2000;
+
+template <typename Body>
+void RunThreads(Body body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { body(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::string Member(int i) { return "member" + std::to_string(i); }
+
+std::string Entry(double score, const std::string& member) {
+  std::string operand(1, '\0');
+  operand.append(reinterpret_cast<const char*>(&score), sizeof score);
+  return operand + TextsOperand({member});
+}
+
+// Goal: no write of a hot collection is lost, and each counts once.
+// Method: all threads add to the same few fields of a hash, add members of their own to a set,
+// move members of a sorted set about and push to a list; the sums must be right in the end. A
+// thread beside them reads: a count is never below one that was seen before.
+TEST(CollectionsThreads, HotCollections) {
+  World world(100);
+  Engine& engine = world.engine();
+  std::atomic<bool> is_over = false;
+  std::thread reader([&] {
+    int64_t seen = 0;
+    while (!is_over) {
+      const Reply all = Call(engine, "set", "set-all", {});
+      const Reply count = Call(engine, "set", "set-length", {});
+      EXPECT_GE(all.integer, seen);
+      EXPECT_GE(count.integer, all.integer);
+      seen = count.integer;
+      engine.Maintain(0);
+    }
+  });
+  RunThreads([&](int thread) {
+    for (int i = 0; i < kCalls; ++i) {
+      Call(engine, "hash", "hash-add", TextsOperand({Member(i % 40), "1"}));
+      Call(engine, "set", "set-add", TextsOperand({Member(i * kThreads + thread)}));
+      Call(engine, "zset", "zset-add", Entry(i, Member((i * 7 + thread) % 60)));
+      Call(engine, "list", thread % 2 == 0 ? "list-push-left" : "list-push-right",
+           TextsOperand({Member(thread)}));
+    }
+  });
+  is_over = true;
+  reader.join();
+  int64_t sum = 0;
+  for (int i = 0; i < 40; ++i) {
+    sum += Call(engine, "hash", "hash-add", TextsOperand({Member(i), "0"})).integer;
+  }
+  EXPECT_EQ(sum, kThreads * kCalls);
+  EXPECT_EQ(Call(engine, "set", "set-length", {}).integer, kThreads * kCalls);
+  EXPECT_EQ(Call(engine, "zset", "zset-length", {}).integer, 60);
+  EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, kThreads * kCalls);
+  EXPECT_EQ(engine.Verify(), nullptr);
+}
+
+// Goal: conversions, deletes, renames and sweeps of the same keys by many threads leave whole
+// collections and no part that nobody has.
+// Method: threads fill a collection until it is large, rename it to and fro, delete it and
+// overwrite it, while all of them sweep; in the end one sweep leaves nothing of what was deleted.
+TEST(CollectionsThreads, KeysComeAndGo) {
+  World world(64);
+  Engine& engine = world.engine();
+  RunThreads([&](int thread) {
+    for (int i = 0; i < kCalls; ++i) {
+      const std::string key = "key" + std::to_string((i + thread) % 3);
+      const std::string other = "key" + std::to_string((i + thread + 1) % 3);
+      Call(engine, key, "set-add", TextsOperand({Member(i % 50), Member(i % 31 + thread)}));
+      if (i % 11 == 0) {
+        Batch batch(Batch::Kind::kAtomic);
+        batch.Move(key, other);
+        engine.Execute(batch);
+      }
+      if (i % 17 == 0) {
+        Batch batch(Batch::Kind::kAtomic);
+        const uint32_t taken = batch.Apply(key, Named("set-take"), TextsOperand({Member(i % 50)}));
+        batch.Add({.op = Op::kApply,
+                   .flags = Request::kOperandOfSlot | Request::kUnlessNone,
+                   .limit = taken,
+                   .key = other,
+                   .function = Named("set-add")});
+        engine.Execute(batch);
+      }
+      if (i % 61 == 0) {
+        Batch batch;
+        batch.Delete(key);
+        engine.Execute(batch);
+      }
+      engine.Maintain(0);
+    }
+  });
+  EXPECT_EQ(engine.Verify(), nullptr);
+  Batch batch;
+  for (const char* const key : {"key0", "key1", "key2"}) batch.Delete(key);
+  engine.AwaitRelease(engine.Execute(batch));
+  world.MaintainAll();
+  uint64_t left = 1;
+  engine.Describe(0, [&](std::string_view name, uint64_t value) {
+    if (name == "items") left = value;
+  });
+  EXPECT_EQ(left, 0u);
+}
+
+}  // namespace
+}  // namespace skep::collections

@@ -1,0 +1,50 @@
+// view.h: a large collection at one version.
+//
+// A view pins a snapshot that is not older than the newest record which its maker has seen, so it
+// shows all writes that were done before the call. Versions are released in order: while a batch of
+// another thread that began earlier is under way, the newest record may be of a version that is not
+// released. Open then asks for the release and looks again, until that batch has ended.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "collections/access.h"
+
+namespace skep::collections {
+
+class View {
+ public:
+  // `newest`: the record that the key has, or has had a moment ago. Nothing if it has another one
+  // by now, or status() of the access says why. With an access of a snapshot that one is used.
+  static std::optional<View> Open(Access& access, std::string_view key, uint8_t kind,
+                                  const types::LargeRecord& newest);
+  View(View&& other) noexcept;
+  View& operator=(View&&) = delete;
+  ~View();
+
+  const types::LargeRecord& record() const { return record_; }
+  // Visits the segments of the part from that of the place `from`, or with `reverse` down from that
+  // of the place `to`; nothing: from the first, or the last. Stops when `visit` returns false.
+  // False: the snapshot is gone, or what was read is no segment; status() of the access says why.
+  using Visit = std::function<bool(std::string_view separator, const Segment& segment)>;
+  bool ForEach(Part part, std::optional<std::string_view> from, bool reverse, const Visit& visit);
+  // All pieces of the part, one behind the other.
+  std::optional<std::string> Body(Part part);
+
+ private:
+  View(Access& access, SnapshotRef at, bool is_owned, const types::LargeRecord& record)
+      : access_(&access), at_(at), is_owned_(is_owned), record_(record) {}
+
+  Access* access_;
+  SnapshotRef at_;
+  bool is_owned_;  // the view closes the snapshot
+  types::LargeRecord record_;
+};
+
+}  // namespace skep::collections
