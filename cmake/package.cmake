@@ -14,7 +14,7 @@
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(library skep_base skep_types skep_engine skep_btree skep_hash skep_hashleaf skep_model
+foreach(library skep_base skep_types skep_engine skep_btree skep_hash skep_hashleaf skep_collections skep_model
     skep_rma skep_leaves skep_pool skep_ranges skep_keyspace skep_durable skep_wire skep_client
     skep_store)
   list(APPEND objects $<TARGET_OBJECTS:${library}>)
