@@ -40,7 +40,8 @@ Status CollectionEngine::WhyRefused(const Request& r) {
   if (r.op == Op::kDeleteAll || r.op == Op::kSample || IsRange(r.op)) return {};
   if (IsHidden(r.key) || (r.op == Op::kMove && IsHidden(r.other))) return kHidden;
   const bool has_function = r.op == Op::kApply && r.function != nullptr;
-  if ((has_function ? r.function->type : r.type) > types::kLargeForm) return kReserved;
+  const uint8_t type = has_function ? r.function->type : r.type;
+  if (types::IsLarge(type) || type == types::kSegment) return kReserved;
   return {};
 }
 

@@ -25,7 +25,7 @@ class MemoryKeeperTest : public testing::Test {
   }
   // False: it has not come about in a minute.
   bool RunUntil(bool is_registered) {
-    for (int i = 0; i < 12'000 && keeper_->is_registered() != is_registered; ++i) {
+    for (int i = 0; i < 60'000 && keeper_->is_registered() != is_registered; ++i) {
       keeper_->Turn();
       clock_->Advance(5'000'000);
     }

@@ -1,6 +1,7 @@
 #include "server/key_waiters.h"
 
 #include <algorithm>
+#include <utility>
 #include <optional>
 #include <unordered_set>
 
@@ -101,7 +102,7 @@ bool KeyWaiters::Unblock(uint64_t client, KeyWaiter::State state) {
   const std::shared_ptr<KeyWaiter> waiter = at->second;
   waiter->state = state;
   Remove(*waiter);
-  waiter->inbox->Put(waiter);
+  std::exchange(waiter->inbox, nullptr)->Put(waiter);
   return true;
 }
 
@@ -203,7 +204,7 @@ bool KeyWaiters::ServeKey(const Key& key, const Execute& execute, size_t* pops_l
         break;
       case Tried::kEnded:
         Remove(*waiter);
-        if (is_entered) waiter->inbox->Put(waiter);
+        if (is_entered) std::exchange(waiter->inbox, nullptr)->Put(waiter);
         break;
     }
   }

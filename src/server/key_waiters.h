@@ -98,7 +98,7 @@ struct KeyWaiter {
   AddPop add_pop = nullptr;
   Finish finish = nullptr;  // makes the reply once it has ended
   std::shared_ptr<const ClientInfo> client;
-  std::shared_ptr<WaiterInbox> inbox;
+  std::shared_ptr<WaiterInbox> inbox;  // null once the waiter is in it
   Session* session = nullptr;
   uint64_t deadline_ms = 0;  // of the monotonic clock; 0: none
   uint64_t ns = 0;           // of the worker's time

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "btree/core.h"
+#include "engine/forwarding_engine.h"
 
 namespace skep::linearizability {
 namespace {
@@ -30,6 +31,12 @@ void LetOthersRun() {
   }
 }
 
+Engine& InnermostOf(Engine& engine) {
+  Engine* at = &engine;
+  while (const auto* const outer = dynamic_cast<const ForwardingEngine*>(at)) at = &outer->inner();
+  return *at;
+}
+
 }  // namespace
 
 void TreeTally::Note(const TreeStatistics& tree) {
@@ -51,7 +58,7 @@ std::ostream& operator<<(std::ostream& out, const TreeTally& tally) {
 }
 
 TreeProbe::TreeProbe(Engine& engine, TreeTally& tally, uint32_t one_in)
-    : tree_(dynamic_cast<BtreeEngine*>(&engine)), tally_(tally), one_in_(one_in) {
+    : tree_(dynamic_cast<BtreeEngine*>(&InnermostOf(engine))), tally_(tally), one_in_(one_in) {
   if (tree_ != nullptr) tree_->core().hook = {.call = AtPoint, .context = this};
 }
 

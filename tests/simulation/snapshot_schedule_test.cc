@@ -71,6 +71,7 @@ class SnapshotSchedule : public testing::Test {
   SimClock clock_;
   SimFileSystem disk_{1, trace_, {}};
   const Options options_{.engine = "btree",
+                         .collection_value_bytes = 0,  // no engine around the durable one
                          .directory = durable::kTestDirectory,
                          .log_sync = LogSync::kNo,
                          .log_segment_bytes = durable::kTestSegmentBytes};

@@ -90,7 +90,8 @@ TEST(CollectionsThreads, KeysComeAndGo) {
       }
       if (i % 17 == 0) {
         Batch batch(Batch::Kind::kAtomic);
-        const uint32_t taken = batch.Apply(key, Named("set-take"), TextsOperand({Member(i % 50)}));
+        const std::string member = TextsOperand({Member(i % 50)});
+        const uint32_t taken = batch.Apply(key, Named("set-take"), member);
         batch.Add({.op = Op::kApply,
                    .flags = Request::kOperandOfSlot | Request::kUnlessNone,
                    .limit = taken,
