@@ -21,13 +21,13 @@ MANY = 50_000
 ITEMS = 20_000
 # Instructions an operation, of GCC 12 and glibc 2.36 on x86-64: engine, workload, keys.
 LIMITS = {
-    "get": ("btree", "get", "binary", 1760),
-    "get-hex": ("btree", "get", "hex", 2530),
-    "scan": ("btree", "scan24", "binary", 5300),
-    "update": ("btree", "update", "binary", 3310),
-    "hash-get": ("hash", "get", "binary", 1195),
+    "get": ("btree", "get", "binary", 2070),
+    "get-hex": ("btree", "get", "hex", 2840),
+    "scan": ("btree", "scan24", "binary", 5530),
+    "update": ("btree", "update", "binary", 3560),
+    "hash-get": ("hash", "get", "binary", 1265),
     "hash-update": ("hash", "update", "binary", 1335),
-    "hash-load": ("hash", "load", "binary", 2500),
+    "hash-load": ("hash", "load", "binary", 2545),
 }
 COLLECTED = re.compile(r"Collected : (\d+)")
 

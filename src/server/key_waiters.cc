@@ -1,9 +1,9 @@
 #include "server/key_waiters.h"
 
 #include <algorithm>
-#include <utility>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "types/value_type.h"
 
