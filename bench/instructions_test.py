@@ -21,13 +21,13 @@ MANY = 50_000
 ITEMS = 20_000
 # Instructions an operation, of GCC 12 and glibc 2.36 on x86-64: engine, workload, keys.
 LIMITS = {
-    "get": ("btree", "get", "binary", 2070),
-    "get-hex": ("btree", "get", "hex", 2840),
-    "scan": ("btree", "scan24", "binary", 5530),
-    "update": ("btree", "update", "binary", 3560),
-    "hash-get": ("hash", "get", "binary", 1265),
+    "get": ("btree", "get", "binary", 1895),
+    "get-hex": ("btree", "get", "hex", 2665),
+    "scan": ("btree", "scan24", "binary", 5500),
+    "update": ("btree", "update", "binary", 3415),
+    "hash-get": ("hash", "get", "binary", 1215),
     "hash-update": ("hash", "update", "binary", 1335),
-    "hash-load": ("hash", "load", "binary", 2545),
+    "hash-load": ("hash", "load", "binary", 2505),
 }
 COLLECTED = re.compile(r"Collected : (\d+)")
 

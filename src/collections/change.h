@@ -59,7 +59,7 @@ class Change {
   Result Commit(int64_t members, int64_t bytes);
 
   Status status() const { return status_; }
-  // Of the commit, if it is done.
+  // The version that the commit has drawn, if the commit is done.
   Version version() const { return version_; }
   // Whether the collection has no members any more, if it is done.
   bool has_erased() const { return has_erased_; }
@@ -72,7 +72,7 @@ class Change {
     std::optional<std::string> bytes;  // nothing: it is deleted
   };
 
-  // What becomes of a segment, and of those to its right that it takes over.
+  // A segment with the segments to its right that it takes over, and the pieces that they become.
   struct Target {
     const Loaded* first;
     Pieces pieces;

@@ -19,7 +19,9 @@ constexpr Status kHidden(Code::kInvalidArgument,
 constexpr Status kReserved(Code::kInvalidArgument,
                            "the type of the value is the store's own, not for clients");
 
-bool IsHidden(std::string_view key) { return key >= kHiddenFrom; }
+bool IsHidden(std::string_view key) {
+  return !key.empty() && key.front() == kHiddenFrom.front() && key >= kHiddenFrom;
+}
 
 }  // namespace
 
@@ -51,6 +53,9 @@ CollectionEngine::Needs CollectionEngine::Prepare(Batch& batch) {
   const auto requests = batch.requests();
   for (uint32_t slot = 0; slot < requests.size(); ++slot) {
     const Request& r = requests[slot];
+    // Most requests are points of plain values, which need nothing.
+    if (r.op < Op::kMove && r.type == kPlainType && !IsHidden(r.key)) [[likely]]
+      continue;
     if (IsRange(r.op)) {
       // The floor of a hidden key is the last key that is seen.
       const bool has_hidden_floor = r.has(Request::kSeekFloor) && IsHidden(r.key);
@@ -75,7 +80,8 @@ bool CollectionEngine::HasHidden() {
   return has_hidden_.load(std::memory_order_relaxed);
 }
 
-// What was loaded before the first batch may have large collections.
+// Counts the hidden items of the wrapped engine, into which large collections may have been loaded
+// before the first batch.
 void CollectionEngine::CountHidden() {
   Batch batch;
   batch.Count(Range::From(kHiddenFrom));

@@ -89,7 +89,7 @@ class CollectionEngine final : public ForwardingEngine {
   // A request that has the turn and fails that often has met bytes that are no collection.
   static constexpr int kTurnTriesMax = 10'000;
 
-  // What a batch has that needs more than the wrapped engine.
+  // The kinds of requests in a batch that the wrapped engine cannot execute alone.
   struct Needs {
     bool refuses = false;  // a request names what is hidden
     bool samples = false;

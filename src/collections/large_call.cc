@@ -14,7 +14,8 @@
 namespace skep::collections {
 namespace {
 
-// Which of a function's operand are members that it looks at, and none else.
+// Tells which texts of a function's operand are members, where the function looks at these members
+// only.
 enum class Operand : uint8_t {
   kTexts,      // each text
   kPairs,      // every second text, from the first on

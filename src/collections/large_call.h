@@ -29,7 +29,7 @@
 
 namespace skep::collections {
 
-// What a call answers.
+// The answer of one call of a function on a large collection.
 struct Answer {
   Status status;
   int64_t integer = 0;

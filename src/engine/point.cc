@@ -206,6 +206,16 @@ PointEffect ApplyExpiry(const Request& r, const PointState& state, uint64_t now_
   return Store({state.value, r.deadline_ms, state.type}, true, now_ms);
 }
 
+bool SetsAsideLarge(const Request& request, uint8_t wanted, uint8_t found, BatchWriter& out,
+                    uint32_t slot) {
+  types::FormScope* const scope = types::FormScope::Current();
+  const bool is_large = types::IsLarge(found) && types::KindOf(found) == wanted;
+  if (!is_large || scope == nullptr || !scope->sets_aside()) return false;
+  scope->SetAside(request.key);
+  out.Postpone(slot);
+  return true;
+}
+
 PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found, uint64_t now_ms,
                        const EngineTraits& traits, BatchWriter& out, uint32_t slot) {
   if (r.op == Op::kGet) {

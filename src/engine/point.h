@@ -55,19 +55,13 @@ inline bool IsSetAside(const Request& request) {
 }
 // Sets the request aside if it asks for a collection of `wanted` in one value and the value that it
 // finds is the large form of that, and the thread's batch sets such requests aside.
-inline bool SetsAsideLarge(const Request& request, uint8_t wanted, uint8_t found, BatchWriter& out,
-                           uint32_t slot) {
-  types::FormScope* const scope = types::FormScope::Current();
-  const bool is_large = types::IsLarge(found) && types::KindOf(found) == wanted;
-  if (!is_large || scope == nullptr || !scope->sets_aside()) return false;
-  scope->SetAside(request.key);
-  out.Postpone(slot);
-  return true;
-}
+bool SetsAsideLarge(const Request& request, uint8_t wanted, uint8_t found, BatchWriter& out,
+                    uint32_t slot);
 
 // ApplyPoint for a kGet, which changes nothing.
-inline void ApplyGet(const Request& request, const std::optional<PointState>& found,
-                     uint64_t now_ms, BatchWriter& out, uint32_t slot) {
+[[gnu::always_inline]] inline void ApplyGet(const Request& request,
+                                            const std::optional<PointState>& found, uint64_t now_ms,
+                                            BatchWriter& out, uint32_t slot) {
   Outcome& outcome = out.outcome(slot);
   const bool is_absent = !found || HasExpired(found->deadline_ms, now_ms);
   if (out.IsFull() && (!is_absent || out.IsPostponing())) [[unlikely]]

@@ -108,26 +108,27 @@ void FinishGeodist(const Call& call, const Batch& batch, uint32_t slot) {
   ReplyDistance(call.reply(), types::DistanceOf(*places[0], *places[1]) / metres);
 }
 
-void FinishGeohash(const Call& call, const Batch& batch, uint32_t slot) {
+// Replies with an array of what `reply_one` makes of each member's place, or of its absence.
+template <typename ReplyOne>
+void ReplyForEachPlace(const Call& call, const Batch& batch, uint32_t slot, ReplyOne reply_one) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
   const auto places = PlacesOf(out);
   RespWriter reply = call.reply();
   reply.Array(places.size());
-  for (const auto& place : places) {
+  for (const auto& place : places) reply_one(reply, place);
+}
+
+void FinishGeohash(const Call& call, const Batch& batch, uint32_t slot) {
+  ReplyForEachPlace(call, batch, slot, [](RespWriter& reply, const auto& place) {
     place ? reply.Bulk(types::GeohashText(*place)) : reply.Null();
-  }
+  });
 }
 
 void FinishGeopos(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (call.Refused(out)) return;
-  const auto places = PlacesOf(out);
-  RespWriter reply = call.reply();
-  reply.Array(places.size());
-  for (const auto& place : places) {
+  ReplyForEachPlace(call, batch, slot, [](RespWriter& reply, const auto& place) {
     place ? ReplyPlace(reply, *place) : reply.NullArray();
-  }
+  });
 }
 
 using commands::FinishInteger;
