@@ -399,5 +399,7 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
 
 if __name__ == "__main__":
     NETINDEX, POOL, LIBRARY = sys.argv[1:4]
-    os.environ["LSAN_OPTIONS"] = f"suppressions={Path(__file__).parent / 'zookeeper.supp'}"
+    # A program that exits with nothing to say prints no list of the suppressions that it used either.
+    os.environ["LSAN_OPTIONS"] = (f"suppressions={Path(__file__).parent / 'zookeeper.supp'}"
+                                  ":print_suppressions=0")
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
