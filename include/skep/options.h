@@ -106,7 +106,7 @@ struct Options {
   // Bytes from which a hash, set, list or sorted set no longer lies in one value but in segments of
   // its own (src/collections); in an engine with types and order. 0: never; a collection then has
   // at most 1 MiB.
-  size_t collection_value_bytes = size_t{64} << 10;
+  size_t collection_value_bytes = size_t{8} << 10;
   // The directory that keeps the data: a log of all writes, and snapshots. Made if it does not
   // exist. Empty: the data are in memory only.
   std::string directory;

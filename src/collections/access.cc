@@ -60,7 +60,7 @@ std::optional<std::string> Access::FindSegment(uint64_t id, Part part, std::stri
       key = SegmentKeyNear(id, part, key, true).value_or(first);
       continue;
     }
-    const auto segment = ReadSegment(*found);
+    const auto segment = ReadItem(part, *found);
     if (!segment) return std::nullopt;
     if (!segment->fence || place < *segment->fence) {
       *bytes = std::move(*found);
@@ -72,33 +72,70 @@ std::optional<std::string> Access::FindSegment(uint64_t id, Part part, std::stri
   }
 }
 
-const Loaded* Segments::Keep(std::string key, std::string bytes) {
-  const auto [at, is_new] = loaded_.try_emplace(std::string(SeparatorOf(key)));
-  Loaded& loaded = at->second;
-  if (!is_new && loaded.bytes != bytes) return nullptr;
-  if (!is_new) return &loaded;
-  loaded.key = std::move(key);
-  loaded.bytes = std::move(bytes);
-  const auto segment = ReadSegment(loaded.bytes);
-  if (!segment) return nullptr;
-  loaded.segment = *segment;
-  return &loaded;
+Loaded* Segments::FindRead(std::string_view place) const {
+  const auto behind = std::ranges::upper_bound(
+      by_separator_, place, {}, [](const Loaded* loaded) { return SeparatorOf(loaded->key); });
+  if (behind == by_separator_.begin()) return nullptr;
+  Loaded* const before = *std::prev(behind);
+  const auto& fence = before->segment.fence;
+  return !fence || place < *fence ? before : nullptr;
 }
 
-const Loaded* Segments::Find(const std::string& place) {
-  const auto behind = loaded_.upper_bound(place);
-  if (behind != loaded_.begin()) {
-    const Loaded& before = std::prev(behind)->second;
-    if (!before.segment.fence || place < *before.segment.fence) return &before;
+Loaded* Segments::Keep(std::string_view key, std::string_view bytes) {
+  const auto at = std::ranges::lower_bound(by_separator_, key, {}, &Loaded::key);
+  if (at != by_separator_.end() && (*at)->key == key) {
+    return (*at)->bytes == bytes ? *at : nullptr;
   }
-  std::string bytes;
-  auto key = access_.FindSegment(id_, part_, place, &bytes);
-  return key ? Keep(std::move(*key), std::move(bytes)) : nullptr;
+  const auto segment = ReadItem(part_, bytes);
+  if (!segment) return nullptr;
+  loaded_.push_back({.key = key, .bytes = bytes, .segment = *segment});
+  return *by_separator_.insert(at, &loaded_.back());
 }
 
-const Loaded* Segments::FindNext(const Loaded& segment) {
+Loaded* Segments::Find(std::string_view place) {
+  if (Loaded* const read = FindRead(place)) return read;
+  std::string bytes;
+  const auto key = access_.FindSegment(id_, part_, place, &bytes);
+  return key ? Keep(access_.scratch().Copy(*key), access_.scratch().Copy(bytes)) : nullptr;
+}
+
+Loaded* Segments::FindNext(const Loaded& segment) {
   if (!segment.segment.fence) return nullptr;
-  return Find(std::string(*segment.segment.fence));
+  return Find(*segment.segment.fence);
+}
+
+void Lookup::Add(Segments& segments, std::string_view place) {
+  if (segments.FindRead(place) != nullptr) return;
+  Scratch& scratch = batch_.scratch();
+  const std::string_view prefix = segments.prefix();
+  const size_t bytes = prefix.size() + place.size();
+  char* const at = scratch.Allocate(bytes + 1);
+  CopyBytes(at, prefix.data(), prefix.size());
+  CopyBytes(at + prefix.size(), place.data(), place.size());
+  at[bytes] = '\0';
+  batch_.Scan(Range::Between({at, bytes}, {at, bytes + 1}),
+              {.limit = 1, .any_type = true, .seek_floor = true});
+  wanted_.push_back(&segments);
+}
+
+std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind) {
+  const auto type = static_cast<uint8_t>(types::kLargeForm + kind);
+  const uint32_t record =
+      batch_.Add({.op = Op::kGet, .flags = Request::kIfOfType, .type = type, .key = key});
+  access_.Execute(batch_);
+  for (uint32_t slot = 0; slot < wanted_.size(); ++slot) {
+    Segments& segments = *wanted_[slot];
+    const ItemRange items = batch_.items(slot);
+    if (items.empty()) continue;
+    const Item item = items.front();
+    // The floor of a place of a part that is gone lies before the part.
+    const bool is_of_part = item.key.starts_with(segments.prefix());
+    if (is_of_part) segments.Keep(item.key, item.value);
+  }
+  const Outcome& out = batch_.outcome(record);
+  if (out.verdict == Verdict::kRefused) access_.set_status(out.status);
+  if (out.verdict != Verdict::kDone || !out.present || out.type != type) return std::nullopt;
+  return types::ReadLargeRecord(out.value);
 }
 
 }  // namespace skep::collections

@@ -6,15 +6,21 @@
 // fence, to the one before if the hint is gone. Segments split to the right and are merged into the
 // one to their left, so both ways end.
 //
+// A Lookup reads the segments of many places in one batch, all at one version, which may be an
+// older one, and the record at that version. A record that is the newest one says that the segments
+// are, too. A change requires what it has read to be as it was read anyway, so it needs no newest
+// state to begin with.
+//
 // Thread safety: one owner.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collections/layout.h"
 #include "engine/engine.h"
@@ -41,6 +47,14 @@ class Access {
   // more. *bytes becomes the segment's bytes.
   std::optional<std::string> FindSegment(uint64_t id, Part part, std::string_view place,
                                          std::string* bytes);
+  // A batch whose requests and answers live until Forget.
+  Batch& KeptBatch(Batch::Kind kind) { return kept_.emplace_back(kind); }
+  // Bytes that live until Forget.
+  Scratch& scratch() { return scratch_; }
+  void Forget() {
+    kept_.clear();
+    scratch_.Clear();
+  }
   // Executes a batch and returns it with its outcomes; keeps the ticket.
   Batch& Execute(Batch& batch);
 
@@ -54,6 +68,9 @@ class Access {
   Status status() const { return status_; }
   void set_status(Status status) { status_ = status; }
   SnapshotRef snapshot() const { return at_; }
+  // Whether calls read the newest state only. It is wanted once a call has met an older one.
+  bool wants_newest() const { return wants_newest_; }
+  void WantNewest() { wants_newest_ = true; }
   void NoteTicket(Version version) { ticket_ = std::max(ticket_, version); }
 
  private:
@@ -67,33 +84,67 @@ class Access {
   Version ticket_ = 0;
   uint64_t deadline_ms_ = 0;
   Status status_;
+  bool wants_newest_ = false;
+  std::deque<Batch> kept_;
+  Scratch scratch_;
 };
 
-// The segments of one part that a call has read.
+// A segment, or a block, that a call has read. Views of bytes that the access keeps.
 struct Loaded {
-  std::string key;
-  std::string bytes;
-  Segment segment;  // views of bytes
+  std::string_view key;
+  std::string_view bytes;
+  Segment segment;
+  std::string_view edit = {};  // the operand of large-segment-edit that a change has for it
 };
+
+// The items of one part that a call has read.
 class Segments {
  public:
-  Segments(Access& access, uint64_t id, Part part) : access_(access), id_(id), part_(part) {}
+  Segments(Access& access, uint64_t id, Part part)
+      : access_(access), id_(id), part_(part), prefix_(SegmentKey(id, part, {})) {}
+  Segments(const Segments&) = delete;
+  Segments& operator=(const Segments&) = delete;
 
-  // The segment that has the place; null if the part is gone, its bytes are no segment, or they
-  // have changed since an earlier call.
-  const Loaded* Find(const std::string& place);
-  // The segment that follows; null if it was not read.
-  const Loaded* FindNext(const Loaded& segment);
-  // By their separators.
-  const std::map<std::string, Loaded>& all() const { return loaded_; }
+  // The item that has the place; null if the part is gone, its bytes are no segment, or they have
+  // changed since an earlier call.
+  Loaded* Find(std::string_view place);
+  // Likewise, among those that were read already.
+  Loaded* FindRead(std::string_view place) const;
+  // The item that follows; null if it was not read.
+  Loaded* FindNext(const Loaded& segment);
+  // Adds an item that was read; null as for Find.
+  Loaded* Keep(std::string_view key, std::string_view bytes);
+  // By their separators, ascending.
+  const std::vector<Loaded*>& all() const { return by_separator_; }
+
+  // Where the keys of the part's items begin.
+  std::string_view prefix() const { return prefix_; }
 
  private:
-  const Loaded* Keep(std::string key, std::string bytes);
-
   Access& access_;
   const uint64_t id_;
   const Part part_;
-  std::map<std::string, Loaded> loaded_;
+  const std::string prefix_;
+  std::deque<Loaded> loaded_;
+  std::vector<Loaded*> by_separator_;
+};
+
+// Reads the items of many places at one version.
+class Lookup {
+ public:
+  explicit Lookup(Access& access)
+      : access_(access), batch_(access.KeptBatch(Batch::Kind::kAtomic)) {}
+
+  // Asks for the item of the part that has the place, unless it was read.
+  void Add(Segments& segments, std::string_view place);
+  // Reads them. What is not found, or has changed since an earlier read, is left to Find. Returns
+  // the record of the key at that version; nothing if it had none.
+  std::optional<types::LargeRecord> Run(std::string_view key, uint8_t kind);
+
+ private:
+  Access& access_;
+  Batch& batch_;
+  std::vector<Segments*> wanted_;  // by slots
 };
 
 }  // namespace skep::collections

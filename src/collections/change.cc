@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collections/counts.h"
+#include "collections/large_call.h"
 
 namespace skep::collections {
 Form FormOf(Part part, uint8_t kind) {
@@ -30,7 +31,8 @@ std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
                       std::optional<std::string_view> fence) {
   std::string body;
   for (size_t i = begin; i < end; ++i) body += pieces[i].bytes;
-  return WriteSegment({.fence = fence, .pieces = end - begin, .body = body});
+  return types::WriteSegment(
+      {.stamp = NextStamp(), .fence = fence, .pieces = end - begin, .body = body});
 }
 
 Change::Result ExecuteChange(Access& access, Batch& batch, Status* status) {
@@ -48,132 +50,194 @@ Change::Result ExecuteChange(Access& access, Batch& batch, Status* status) {
   return Change::Result::kAgain;
 }
 
-Segments& Change::Of(Part part) {
-  return parts_.try_emplace(part, access_, record_.id, part).first->second;
+bool WasThere(const Edit& edit, const Pieces& before) {
+  return std::ranges::binary_search(before, Piece{.place = edit.place, .bytes = {}}, IsBefore);
 }
 
 bool Change::IsSparse(const Target& target) const {
-  return target.shrinks && target.fence && BytesOf(target.pieces) < access_.segment_bytes() / 4;
+  return target.shrinks && target.fence && target.edited.body.size() < access_.segment_bytes() / 4;
 }
 
 // The segments that the edits are in, with the edits done.
-std::optional<std::vector<Change::Target>> Change::Targets(Part part,
-                                                           const std::vector<Edit>& edits) {
+std::optional<std::vector<Change::Target>> Change::Targets(
+    Part part, const std::vector<skep::collections::Edit>& edits) {
   const Form form = FormOf(part, kind_);
   std::vector<Target> targets;
   for (size_t i = 0; i < edits.size();) {
-    const Loaded* const loaded = Of(part).Find(SortKey(form, edits[i].place));
+    Loaded* const loaded = Of(part).Find(SortKey(form, edits[i].place, access_.scratch()));
     if (loaded == nullptr) return std::nullopt;
-    const auto& fence = loaded->segment.fence;
-    std::vector<Edit> own;
-    for (; i < edits.size() && (!fence || SortKey(form, edits[i].place) < *fence); ++i) {
-      own.push_back(edits[i]);
-    }
-    const auto pieces = ReadPieces(form, loaded->segment.body);
-    if (!pieces || own.empty()) return std::nullopt;
-    Target target = {.first = loaded, .pieces = WithEdits(*pieces, own), .fence = fence};
-    target.shrinks = BytesOf(target.pieces) < loaded->segment.body.size();
-    target.appends = !fence && !pieces->empty() && pieces->back().place < own.front().place;
-    targets.push_back(std::move(target));
+    const Segment& segment = loaded->segment;
+    const size_t begin = i;
+    do {
+      ++i;
+    } while (i < edits.size() &&
+             (!segment.fence || SortKey(form, edits[i].place, access_.scratch()) < *segment.fence));
+    auto edited =
+        EditBody(form, segment.body, segment.pieces, std::span(edits).subspan(begin, i - begin));
+    if (!edited) return std::nullopt;
+    const bool shrinks = edited->body.size() < segment.body.size();
+    targets.push_back({.first = loaded,
+                       .edited = std::move(*edited),
+                       .fence = segment.fence,
+                       .shrinks = shrinks});
   }
   return targets;
 }
 
-bool Change::TakeOver(Part part, Target& target, const Loaded& right, const Pieces& pieces,
-                      std::optional<std::string_view> fence) {
+bool Change::TakeOver(Part part, Target& target, Loaded& right, std::string_view body,
+                      uint64_t pieces, std::optional<std::string_view> fence) {
   const bool is_next = right.key == SegmentKey(record_.id, part, *target.fence);
-  if (!is_next || BytesOf(target.pieces) + BytesOf(pieces) > access_.segment_bytes()) return false;
-  target.pieces.insert(target.pieces.end(), pieces.begin(), pieces.end());
+  if (!is_next || target.edited.body.size() + body.size() > access_.segment_bytes()) return false;
+  target.edited.body += body;
+  target.edited.pieces += pieces;
   target.fence = fence;
-  writes_.push_back({.key = right.key, .bytes = std::nullopt});
+  target.is_joined = true;
+  right.edit = types::DeleteSegment(right.segment.stamp, access_.scratch());
   --segments_added_;
   return true;
 }
 
 bool Change::TakeOverNeighbour(Part part, Target& target) {
-  const Loaded* const right = Of(part).Find(std::string(*target.fence));
+  Loaded* const right = Of(part).Find(*target.fence);
   if (right == nullptr) return false;
-  const auto pieces = ReadPieces(FormOf(part, kind_), right->segment.body);
-  return pieces && TakeOver(part, target, *right, *pieces, right->segment.fence);
+  const Segment& segment = right->segment;
+  return TakeOver(part, target, *right, segment.body, segment.pieces, segment.fence);
 }
 
-bool Change::EditPart(Part part, const std::vector<Edit>& edits) {
+bool Change::EditPart(Part part, const std::vector<skep::collections::Edit>& edits) {
   auto targets = Targets(part, edits);
   if (!targets) return false;
   for (size_t i = 0; i < targets->size();) {
     Target& target = (*targets)[i++];
-    while (
-        i < targets->size() && IsSparse(target) &&
-        TakeOver(part, target, *(*targets)[i].first, (*targets)[i].pieces, (*targets)[i].fence)) {
-      ++i;
+    for (; i < targets->size() && IsSparse(target); ++i) {
+      const Target& next = (*targets)[i];
+      if (!TakeOver(part, target, *next.first, next.edited.body, next.edited.pieces, next.fence)) {
+        break;
+      }
     }
     // A neighbour that has edits of its own is a target itself.
     const bool is_next_edited =
         i < targets->size() && target.fence &&
         (*targets)[i].first->key == SegmentKey(record_.id, part, *target.fence);
     if (IsSparse(target) && !is_next_edited) TakeOverNeighbour(part, target);
-    Store(part, target);
+    if (!Store(part, target)) return false;
   }
   return true;
 }
 
-void Change::Store(Part part, const Target& target) {
-  const size_t bytes = BytesOf(target.pieces);
-  size_t run_bytes = bytes;
-  if (const size_t bytes_max = access_.segment_bytes(); bytes > bytes_max) {
-    run_bytes = target.appends ? bytes_max - bytes_max / 16 : bytes / (bytes * 2 / bytes_max) + 1;
+// Writes a target: as a splice, if its segment stays one; else it may be cut into several. False:
+// its bytes are no pieces.
+bool Change::Store(Part part, const Target& target) {
+  const EditedBody& edited = target.edited;
+  const Segment& old = target.first->segment;
+  Scratch& scratch = access_.scratch();
+  const size_t bytes_max = access_.segment_bytes();
+  if (edited.body.size() <= bytes_max && !target.is_joined) {
+    const types::Splice splice = {
+        .stamp = NextStamp(),
+        .pieces = edited.pieces,
+        .offset = edited.offset,
+        .removed = edited.removed,
+        .inserted = std::string_view(edited.body).substr(edited.offset, edited.inserted)};
+    target.first->edit = types::SpliceSegment(old.stamp, splice, scratch);
+    return true;
   }
-  const auto runs = CutIntoRuns(FormOf(part, kind_), target.pieces, run_bytes,
-                                std::string(SeparatorOf(target.first->key)));
+  const Form form = FormOf(part, kind_);
+  const auto pieces = ReadPieces(form, edited.body);
+  if (!pieces) return false;
+  const size_t bytes = edited.body.size();
+  size_t run_bytes = bytes;
+  if (bytes > bytes_max) {
+    const bool appends = edited.appends && !target.fence;
+    run_bytes = appends ? bytes_max - bytes_max / 16 : bytes / (bytes * 2 / bytes_max) + 1;
+  }
+  const auto runs =
+      CutIntoRuns(form, *pieces, run_bytes, std::string(SeparatorOf(target.first->key)));
   for (size_t i = 0; i < runs.size(); ++i) {
     const bool is_last = i + 1 == runs.size();
     const std::optional<std::string_view> end =
         is_last ? target.fence : std::optional<std::string_view>(runs[i + 1].separator);
-    writes_.push_back({.key = SegmentKey(record_.id, part, runs[i].separator),
-                       .bytes = SegmentOf(target.pieces, runs[i].begin, runs[i].end, end)});
+    std::string segment = SegmentOf(*pieces, runs[i].begin, runs[i].end, end);
+    if (i == 0) {
+      target.first->edit = types::ReplaceSegment(old.stamp, segment, scratch);
+    } else {
+      added_.push_back(
+          {.key = SegmentKey(record_.id, part, runs[i].separator), .bytes = std::move(segment)});
+    }
   }
   segments_added_ += static_cast<int64_t>(runs.size()) - 1;
+  return true;
 }
 
-bool Change::CountEdits(const std::vector<Edit>& edits, const Pieces& before) {
+// Counts the members that edits of the main part add and remove (counts.h).
+bool Change::CountEdits(const std::vector<skep::collections::Edit>& edits, const Pieces& before) {
   const Form form = FormOf(MainPart(kind_), kind_);
-  for (const Edit& edit : edits) {
-    const bool was_there =
-        std::ranges::binary_search(before, Piece{.place = edit.place, .bytes = {}}, IsBefore);
+  for (const auto& edit : edits) {
+    const bool was_there = WasThere(edit, before);
     if (was_there == edit.bytes.has_value()) continue;
-    std::string place = SortKey(form, edit.place);
-    std::string unread;
-    const auto block = access_.FindSegment(record_.id, Part::kCounts, place, &unread);
-    if (!block) return false;
-    Count& count = counts_[*block];
-    count.delta += was_there ? -1 : 1;
-    count.place = std::max(count.place, place);
+    const std::string_view place = SortKey(form, edit.place, access_.scratch());
+    const Loaded* const block = blocks_.Find(place);
+    if (block == nullptr) return false;
+    if (counts_.empty() || counts_.back().block != block->key) {
+      counts_.push_back({.block = block->key});
+    }
+    counts_.back().delta += was_there ? -1 : 1;
+    counts_.back().place = place;
   }
   return true;
 }
 
-Change::Result Change::Commit(int64_t members, int64_t bytes) {
-  Batch batch(Batch::Kind::kAtomic);
-  for (const auto& [part, segments] : parts_) {
-    for (const auto& [separator, loaded] : segments.all()) {
-      batch.Add({.op = Op::kRequireValue,
-                 .type = types::kSegment,
-                 .key = loaded.key,
-                 .other = loaded.bytes});
-    }
+// Reads what the edits need, in one batch, unless the newest state is wanted.
+void Change::LookUp(const std::vector<skep::collections::Edit>& edits,
+                    const std::vector<skep::collections::Edit>& by_member, const Pieces& before) {
+  if (access_.wants_newest()) return;
+  Lookup lookup(access_);
+  const Part main = MainPart(kind_);
+  for (const auto& edit : edits) {
+    const std::string_view place = SortKey(FormOf(main, kind_), edit.place, access_.scratch());
+    lookup.Add(Of(main), place);
+    if (WasThere(edit, before) != edit.bytes.has_value()) lookup.Add(blocks_, place);
   }
-  for (const Write& write : writes_) {
-    if (write.bytes) {
-      batch.Add({.op = Op::kPut, .type = types::kSegment, .key = write.key, .value = *write.bytes});
-    } else {
-      batch.Delete(write.key);
-    }
+  for (const auto& edit : by_member) lookup.Add(members_, edit.place.member);
+  lookup.Run(key_, kind_);
+}
+
+bool Change::Edit(const Pieces& before, const Pieces& after) {
+  const auto edits = Difference(before, after);
+  std::vector<skep::collections::Edit> by_member;
+  if (kind_ == types::kSortedSet) {
+    Scratch& scratch = access_.scratch();
+    by_member = Difference(ByMember(before, scratch), ByMember(after, scratch));
+  }
+  LookUp(edits, by_member, before);
+  members_added_ += static_cast<int64_t>(after.size()) - static_cast<int64_t>(before.size());
+  bytes_added_ += static_cast<int64_t>(BytesOf(after)) - static_cast<int64_t>(BytesOf(before));
+  return EditPart(MainPart(kind_), edits) && CountEdits(edits, before) &&
+         (by_member.empty() || EditPart(Part::kMembers, by_member));
+}
+
+// Adds what becomes of segments that were read: those that nobody writes are required to stay.
+void Change::AddSegments(Batch& batch, const Segments& segments) {
+  static const Function* const edit = FindFunction("large-segment-edit");
+  for (const Loaded* const loaded : segments.all()) {
+    batch.Apply(loaded->key, edit,
+                loaded->edit.empty() ? types::KeepSegment(loaded->segment.stamp, batch.scratch())
+                                     : loaded->edit);
+  }
+}
+
+Change::Result Change::Commit(int64_t fewest) {
+  Batch batch(Batch::Kind::kAtomic);
+  AddSegments(batch, scores_);
+  AddSegments(batch, members_);
+  for (const Added& added : added_) {
+    batch.Add({.op = Op::kPut, .type = types::kSegment, .key = added.key, .value = added.bytes});
   }
   static const Function* const add = FindFunction("large-count-add");
   const auto first_count = static_cast<uint32_t>(batch.size());
-  for (const auto& [key, count] : counts_) {
+  for (const Count& count : counts_) {
     const std::string_view delta(reinterpret_cast<const char*>(&count.delta), sizeof(count.delta));
-    batch.Apply(key, add, batch.scratch().Concat(delta, count.place));
+    batch.Apply(count.block, add, batch.scratch().Concat(delta, count.place));
   }
   if (requires_record_) {
     batch.Add({.op = Op::kRequireValue,
@@ -181,7 +245,8 @@ Change::Result Change::Commit(int64_t members, int64_t bytes) {
                .key = key_,
                .other = types::BytesOf(record_)});
   }
-  const types::RecordChange change = {.id = record_.id, .members = members, .bytes = bytes};
+  const types::RecordChange change = {
+      .id = record_.id, .members = members_added_, .bytes = bytes_added_, .fewest = fewest};
   const uint32_t record = batch.Apply(key_, RecordFunction(kind_),
                                       {reinterpret_cast<const char*>(&change), sizeof(change)});
   const Result result = ExecuteChange(access_, batch, &status_);
@@ -189,7 +254,7 @@ Change::Result Change::Commit(int64_t members, int64_t bytes) {
   version_ = batch.outcome(record).version;
   has_erased_ = batch.outcome(record).integer == 0;
   uint32_t slot = first_count;
-  for (const auto& [key, count] : counts_) {
+  for (const Count& count : counts_) {
     const auto now = static_cast<uint64_t>(batch.outcome(slot++).integer);
     if (now > kBlockMax || (count.delta < 0 && now < kBlockMax / 8)) {
       segments_added_ += MendBlock(access_, record_.id, kind_, count.place);

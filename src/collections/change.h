@@ -1,26 +1,27 @@
 // change.h: a write of members of a large collection, as one atomic batch.
 //
-//   Edit      for each part, what becomes of which pieces; the segments are read
-//   Commit    in one atomic batch: each segment that was read is required to be as it was read,
-//             those that have changed are stored, the record is changed (types/large_record.h)
+//   Edit      what becomes of which members; the segments they are in are read
+//   Commit    in one atomic batch: each segment that was read is required to have the stamp it was
+//             read with, those that have changed are edited where they lie
+//             (types/large_segment.h), the record is changed (types/large_record.h)
 //
 // Safety. At the instant of the batch the record has the id, so the segments are the collection's,
 // and every segment that the call has looked at is as it was: so the call, whatever it has computed
 // from them, takes effect at that instant. Calls on different segments do not disturb each other;
 // they meet in the record only, which a function changes where it lies.
 // Progress. A commit fails only because somebody has written one of its segments, or the key, since
-// it was read. Who calls it bounds how often (large_call.h).
+// it was read, or because it was read at an older version. Who calls it bounds how often, and has
+// it read the newest state when it tries again (collection_engine.h).
 //
 // A segment whose pieces exceed Access::segment_bytes() is cut into several. One of which less than
 // a quarter is left takes over the one to its right, if both fit into one.
 //
-// Cost: a copy of each segment that is changed.
+// Cost: a copy of each segment that is changed, and in a log the bytes that have changed.
 //
 // Thread safety: one owner.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,20 +44,24 @@ class Change {
   enum class Result : uint8_t { kDone, kAgain, kRefused };
 
   Change(Access& access, std::string_view key, uint8_t kind, const types::LargeRecord& record)
-      : access_(access), key_(key), kind_(kind), record_(record) {}
+      : access_(access),
+        key_(key),
+        kind_(kind),
+        record_(record),
+        members_(access, record.id, Part::kMembers),
+        scores_(access, record.id, Part::kScores),
+        blocks_(access, record.id, Part::kCounts) {}
 
   // The segments of a part, which are conditions of the change once they were read.
-  Segments& Of(Part part);
-  // Changes pieces of a part; edits ascend. False: the collection has changed meanwhile.
-  bool EditPart(Part part, const std::vector<Edit>& edits);
-  // Counts the members that edits of the main part add and remove (counts.h); `before` has those
-  // that were there, ascending. False: the collection has changed meanwhile.
-  bool CountEdits(const std::vector<Edit>& edits, const Pieces& before);
+  Segments& Of(Part part) { return part == Part::kScores ? scores_ : members_; }
+  // Makes `after` of the pieces `before`; both are pieces of the small form and ascend. False: the
+  // collection has changed meanwhile.
+  bool Edit(const Pieces& before, const Pieces& after);
   // The change depends on more than the segments it has read: no member may have been written since
   // the record was read.
   void RequireRecord() { requires_record_ = true; }
-  // Writes it all, and adds to the record's members and bytes. kRefused: status() says why.
-  Result Commit(int64_t members, int64_t bytes);
+  // Writes it all. `fewest`: as in types::RecordChange. kRefused: status() says why.
+  Result Commit(int64_t fewest = 0);
 
   Status status() const { return status_; }
   // The version that the commit has drawn, if the commit is done.
@@ -67,39 +72,50 @@ class Change {
   int64_t segments_added() const { return segments_added_; }
 
  private:
-  struct Write {
-    std::string key;
-    std::optional<std::string> bytes;  // nothing: it is deleted
-  };
-
-  // A segment with the segments to its right that it takes over, and the pieces that they become.
+  // A segment with what it takes over of the segments to its right, as it is to be.
   struct Target {
-    const Loaded* first;
-    Pieces pieces;
+    Loaded* first;
+    EditedBody edited;
     std::optional<std::string_view> fence;
     bool shrinks;
-    bool appends;  // pieces came behind the last one of the part, as the next ones will
+    bool is_joined = false;  // with one to its right
+  };
+  // A segment that is new.
+  struct Added {
+    std::string key;
+    std::string bytes;
   };
 
-  std::optional<std::vector<Target>> Targets(Part part, const std::vector<Edit>& edits);
+  bool EditPart(Part part, const std::vector<skep::collections::Edit>& edits);
+  bool CountEdits(const std::vector<skep::collections::Edit>& edits, const Pieces& before);
+  std::optional<std::vector<Target>> Targets(Part part,
+                                             const std::vector<skep::collections::Edit>& edits);
+  void LookUp(const std::vector<skep::collections::Edit>& edits,
+              const std::vector<skep::collections::Edit>& by_member, const Pieces& before);
   bool IsSparse(const Target& target) const;
   // Adds what lies to the right if both fit into one segment.
-  bool TakeOver(Part part, Target& target, const Loaded& right, const Pieces& pieces,
+  bool TakeOver(Part part, Target& target, Loaded& right, std::string_view body, uint64_t pieces,
                 std::optional<std::string_view> fence);
   bool TakeOverNeighbour(Part part, Target& target);
-  void Store(Part part, const Target& target);
+  bool Store(Part part, const Target& target);
+  static void AddSegments(Batch& batch, const Segments& segments);
 
   Access& access_;
   const std::string_view key_;
   const uint8_t kind_;
   const types::LargeRecord record_;
-  std::map<Part, Segments> parts_;
-  std::vector<Write> writes_;
+  Segments members_;
+  Segments scores_;
+  Segments blocks_;
+  std::vector<Added> added_;
+  int64_t members_added_ = 0;
+  int64_t bytes_added_ = 0;
   struct Count {
+    std::string_view block;  // its key
     int64_t delta = 0;
-    std::string place;  // the highest one that is counted
+    std::string_view place;  // the highest one that is counted
   };
-  std::map<std::string, Count> counts_;  // by the keys of the blocks
+  std::vector<Count> counts_;  // ascending
   bool requires_record_ = false;
   Status status_;
   Version version_ = 0;
@@ -107,7 +123,9 @@ class Change {
   int64_t segments_added_ = 0;
 };
 
-// The pieces as the value of a segment.
+// Whether a member is there before an edit of its piece.
+bool WasThere(const Edit& edit, const Pieces& before);
+// The pieces as the value of a segment, with a stamp of its own.
 std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
                       std::optional<std::string_view> fence);
 // Executes an atomic batch of conditions and writes. kAgain: a condition has failed. Otherwise the

@@ -29,7 +29,7 @@ const char* ReadPart(const Items& items, uint64_t id, Part part, Form form, Foun
   std::optional<std::string> fence = std::string();
   for (auto at = items.lower_bound(prefix); at != items.end() && at->first.starts_with(prefix);
        ++at) {
-    const auto segment = ReadSegment(at->second);
+    const auto segment = ReadItem(part, at->second);
     if (!segment) return "a segment is malformed";
     const std::string separator(SeparatorOf(at->first));
     if (fence != separator) return "C1: a fence is not the separator of the next segment";
@@ -73,7 +73,7 @@ const char* CheckList(const Items& items, const types::LargeRecord& record) {
     if (NumberOf(SeparatorOf(at->first)) != record.first + segments++) {
       return "C6: the numbers of a list have a gap";
     }
-    const auto segment = ReadSegment(at->second);
+    const auto segment = ReadItem(Part::kElements, at->second);
     if (!segment || segment->pieces == 0) return "C6: a list's segment is empty";
     const auto pieces = ReadPieces(Form::kElement, segment->body);
     if (!pieces || pieces->size() != segment->pieces) return "C2: a list's segment counts wrong";

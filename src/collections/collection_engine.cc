@@ -5,6 +5,8 @@
 
 #include "collections/check.h"
 #include "collections/conversion.h"
+#include "collections/end_calls.h"
+#include "collections/member_calls.h"
 #include "collections/names.h"
 #include "engine/partial_batch.h"
 
@@ -12,7 +14,7 @@ namespace skep::collections {
 namespace {
 
 constexpr size_t kSegmentBytesMin = 64;
-constexpr size_t kSegmentBytesMax = size_t{4} << 10;
+constexpr size_t kSegmentBytesMax = size_t{1} << 10;
 
 constexpr Status kHidden(Code::kInvalidArgument,
                          "a key of this keyspace does not begin with 8 bytes of 255");
@@ -171,21 +173,82 @@ void CollectionEngine::CountDeletedAll(Batch& batch, int64_t hidden) {
 
 Version CollectionEngine::ExecuteUnordered(Batch& batch) {
   Version ticket = 0;
-  std::vector<bool> set_aside;
+  std::vector<uint32_t> aside;
   {
     types::FormScope scope(value_bytes_, batch.kind() == Batch::Kind::kUnordered);
     ticket = inner().Execute(batch);
     if (!scope.has_set_aside()) return ticket;
-    set_aside.resize(batch.size());
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-      set_aside[slot] = batch.outcome(slot).verdict == Verdict::kPostponed &&
-                        scope.HasSetAside(batch.requests()[slot].key);
+      const bool is_aside = batch.outcome(slot).verdict == Verdict::kPostponed &&
+                            scope.HasSetAside(batch.requests()[slot].key);
+      if (is_aside) aside.push_back(slot);
     }
   }
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    if (set_aside[slot]) ticket = std::max(ticket, DoAlone(batch, slot));
+  const auto key_of = [&](uint32_t slot) { return batch.requests()[slot].key; };
+  std::ranges::stable_sort(aside, {}, key_of);
+  for (size_t i = 0; i < aside.size();) {
+    const size_t begin = i;
+    while (i < aside.size() && key_of(aside[i]) == key_of(aside[begin])) ++i;
+    ticket = std::max(ticket, DoOfKey(batch, std::span(aside).subspan(begin, i - begin)));
   }
   return ticket;
+}
+
+// Does the requests of one key that were set aside, in their order.
+Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots) {
+  Version ticket = 0;
+  while (!slots.empty()) {
+    const Request& first = batch.requests()[slots.front()];
+    const auto is_like_first = [&](uint32_t slot) {
+      const Request& r = batch.requests()[slot];
+      return r.op == Op::kApply && KindWanted(r) == KindWanted(first) &&
+             (MemberCalls::Has(*r.function) || EndCalls::Has(*r.function));
+    };
+    const auto behind =
+        std::ranges::find_if_not(slots.first(std::min(slots.size(), kGroupMax)), is_like_first);
+    const auto together = static_cast<size_t>(behind - slots.begin());
+    size_t done = 0;
+    if (together > 1) {
+      Access access = AccessOf(batch);
+      done = TryTogether(access, batch, slots.first(together));
+      ticket = std::max(ticket, access.ticket());
+    }
+    if (done == 0) {
+      ticket = std::max(ticket, DoAlone(batch, slots.front()));
+      done = 1;
+    }
+    slots = slots.subspan(done);
+  }
+  return ticket;
+}
+
+// Does requests about members, or ends, of one large collection; returns how many of them.
+size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
+                                     std::span<const uint32_t> slots) {
+  const std::string_view key = batch.requests()[slots.front()].key;
+  const uint8_t kind = KindWanted(batch.requests()[slots.front()]);
+  std::vector<FunctionCall> calls;
+  for (const uint32_t slot : slots) {
+    const Request& r = batch.requests()[slot];
+    calls.push_back({.function = r.function, .operand = r.value});
+  }
+  for (int tries = 0; tries < kGroupTriesMax; ++tries) {
+    turnstile_.Pass();
+    access.Forget();
+    const auto record = access.Record(key, kind);
+    if (!record) return 0;
+    const uint64_t deadline_ms = access.deadline_ms();
+    std::vector<Answer> answers;
+    const bool is_done = kind == types::kList
+                             ? EndCalls(access, key, *record).Run(calls, &answers)
+                             : MemberCalls(access, key, kind, *record).Run(calls, &answers);
+    access.WantNewest();
+    if (!is_done) continue;
+    access.set_deadline_ms(deadline_ms);
+    for (size_t i = 0; i < answers.size(); ++i) Fill(batch, slots[i], kind, access, answers[i]);
+    return answers.size();
+  }
+  return 0;
 }
 
 // Does a request that was set aside.
@@ -194,6 +257,7 @@ Version CollectionEngine::DoAlone(Batch& batch, uint32_t slot) {
   for (int tries = 0; tries < kTriesMax; ++tries) {
     turnstile_.Pass();
     if (TryAlone(access, batch, slot)) return access.ticket();
+    access.WantNewest();
   }
   const Turnstile::Turn turn(turnstile_);
   for (int tries = 0; tries < kTurnTriesMax; ++tries) {
@@ -205,6 +269,7 @@ Version CollectionEngine::DoAlone(Batch& batch, uint32_t slot) {
 
 // False: something has changed meanwhile, and the request has to be tried again.
 bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
+  access.Forget();
   const Request& r = batch.requests()[slot];
   const uint8_t kind = KindWanted(r);
   if (kind != kPlainType && (r.op == Op::kApply || r.op == Op::kGet)) {

@@ -13,9 +13,10 @@
 //
 // Unordered batches
 //   The wrapped engine executes the batch and sets aside what needs the large form, and every later
-//   request of those keys (types/form_scope.h). Those are then done one by one, in order: on a
-//   large collection as large_call.h says; a collection that has outgrown one value is first
-//   converted (conversion.h). Everything else of the batch costs what it does without this engine.
+//   request of those keys (types/form_scope.h). Those are then done key by key, in order: on a
+//   large collection as large_call.h says, those that name members, or ends of a list, together; a
+//   collection that has outgrown one value is first converted (conversion.h). Everything else of
+//   the batch costs what it does without this engine.
 //
 // Atomic batches
 //   The keys of functions of collections, and of moves, are locked (key_locks.h), so none of them
@@ -29,8 +30,9 @@
 //
 // Progress. A request that is set aside is done again when others have written what it read; after
 // kTriesMax times it has the turn (Turnstile), and those that come later wait. So it ends after at
-// most one more failure for each thread. Locks of keys are taken after the turn, never before it,
-// so there is no cycle.
+// most one more failure for each thread. Requests that are done together are tried kGroupTriesMax
+// times, then the first of them is done alone. Locks of keys are taken after the turn, never before
+// it, so there is no cycle.
 //
 // Moves. See names.h: the new names of a large collection are added before its record moves.
 //
@@ -40,6 +42,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +89,9 @@ class CollectionEngine final : public ForwardingEngine {
 
  private:
   static constexpr int kTriesMax = 8;
+  static constexpr int kGroupTriesMax = 3;
+  // How many requests are done together at most.
+  static constexpr size_t kGroupMax = 64;
   // A request that has the turn and fails that often has met bytes that are no collection.
   static constexpr int kTurnTriesMax = 10'000;
 
@@ -105,6 +111,8 @@ class CollectionEngine final : public ForwardingEngine {
   static Needs Prepare(Batch& batch);
 
   Version ExecuteUnordered(Batch& batch);
+  Version DoOfKey(Batch& batch, std::span<const uint32_t> slots);
+  size_t TryTogether(Access& access, Batch& batch, std::span<const uint32_t> slots);
   Version DoAlone(Batch& batch, uint32_t slot);
   bool TryAlone(Access& access, Batch& batch, uint32_t slot);
   bool TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max);

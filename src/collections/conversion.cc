@@ -73,7 +73,11 @@ Conversion Convert(Access& access, std::string_view key, uint8_t kind, uint64_t 
     record.first = kFirstSegment;
     record.last = kFirstSegment + segments.size() - 1;
     for (size_t i = 0; i < segments.size(); ++i) {
-      AddItem(batch, SegmentKey(id, Part::kElements, OrderedNumber(record.first + i)), segments[i]);
+      AddItem(batch, ElementsKey(id, record.first + i),
+              types::WriteSegment({.stamp = NextStamp(),
+                                   .fence = std::nullopt,
+                                   .pieces = segments[i].elements,
+                                   .body = segments[i].body}));
     }
     conversion.segments = static_cast<int64_t>(segments.size());
   } else {

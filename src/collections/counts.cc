@@ -9,7 +9,12 @@ namespace {
 // A batch that requires what was read.
 class Required {
  public:
-  void Add(const Loaded& loaded) {
+  void AddSegment(const Loaded& loaded) {
+    static const Function* const edit = FindFunction("large-segment-edit");
+    batch_.Apply(batch_.scratch().Copy(loaded.key), edit,
+                 types::KeepSegment(loaded.segment.stamp, batch_.scratch()));
+  }
+  void AddBlock(const Loaded& loaded) {
     batch_.Add({.op = Op::kRequireValue,
                 .type = types::kSegment,
                 .key = batch_.scratch().Copy(loaded.key),
@@ -35,8 +40,8 @@ int64_t JoinWithNext(Access& access, Segments& blocks, const Loaded& block) {
   const Loaded* const next = blocks.FindNext(block);
   if (next == nullptr || SeparatorOf(next->key) != *block.segment.fence) return 0;
   Required required;
-  required.Add(block);
-  required.Add(*next);
+  required.AddBlock(block);
+  required.AddBlock(*next);
   required.Put(block.key,
                BlockOf(next->segment.fence, block.segment.pieces + next->segment.pieces));
   required.Delete(next->key);
@@ -48,7 +53,7 @@ int64_t Divide(Access& access, uint64_t id, uint8_t kind, const Loaded& block) {
   const Form form = FormOf(MainPart(kind), kind);
   Segments segments(access, id, MainPart(kind));
   Required required;
-  required.Add(block);
+  required.AddBlock(block);
   const std::string first(SeparatorOf(block.key));
   const auto& fence = block.segment.fence;
   uint64_t count = 0;
@@ -61,7 +66,7 @@ int64_t Divide(Access& access, uint64_t id, uint8_t kind, const Loaded& block) {
       middle = separator;
       before_middle = count;
     }
-    required.Add(*at);
+    required.AddSegment(*at);
     count += PiecesWithin(form, separator, at->segment, first, fence).value_or(0);
   }
   if (middle.empty() || count != block.segment.pieces) return 0;
@@ -86,11 +91,7 @@ std::optional<uint64_t> PiecesWithin(Form form, std::string_view separator, cons
   return count;
 }
 
-std::string BlockOf(std::optional<std::string_view> fence, uint64_t count) {
-  return WriteSegment({.fence = fence, .pieces = count, .body = {}});
-}
-
-int64_t MendBlock(Access& access, uint64_t id, uint8_t kind, const std::string& place) {
+int64_t MendBlock(Access& access, uint64_t id, uint8_t kind, std::string_view place) {
   Segments blocks(access, id, Part::kCounts);
   const Loaded* const block = blocks.Find(place);
   if (block == nullptr) return 0;

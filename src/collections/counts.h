@@ -30,12 +30,9 @@ namespace skep::collections {
 
 inline constexpr uint64_t kBlockMax = 2048;
 
-// The value of a block's item.
-std::string BlockOf(std::optional<std::string_view> fence, uint64_t count);
-
 // Divides or joins the block that has the place, if its count calls for that. Returns how many
 // items there are more now.
-int64_t MendBlock(Access& access, uint64_t id, uint8_t kind, const std::string& place);
+int64_t MendBlock(Access& access, uint64_t id, uint8_t kind, std::string_view place);
 
 // Where a member lies in the order of the main part.
 struct RankPlace {

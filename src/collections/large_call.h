@@ -3,15 +3,15 @@
 // A function sees a collection in one value. So a call reads as many pieces as the function may
 // look at, gives them to it as if they were all, and writes what it has changed:
 //
-//   by members   the members that the operand names: HSET, SADD, ZSCORE. The collection that the
-//                function sees has those of them that there are
-//   by an end    the segments at an end of a list: LPUSH, RPOP
+//   by members   the members that the operand names: HSET, SADD, ZSCORE (member_calls.h)
+//   by an end    the segments at an end of a list: LPUSH, RPOP (end_calls.h)
+//   by ranks     HRANDFIELD, ZRANGE, ZRANK (ranked.h)
 //   all          every piece, at one version (view.h)
 //
-// A function that changes nothing is answered from one state: one segment is read at one instant;
-// of several that were read one after the other the record says afterwards that nothing was written
-// meanwhile; a view is of one version. A function that changes something is a Change (change.h), or
-// for a list one atomic batch that requires the record to be as it was.
+// Calls of the first two kinds are made together (collection_engine.h); the others are a LargeCall
+// each. A function that changes nothing is answered from a view, which is of one version. A function
+// that changes something is a Change (change.h), or for a list one atomic batch that requires the
+// record to be as it was.
 //
 // Cost: of the segments that are read, and of those that are written.
 //
@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collections/access.h"
 #include "collections/change.h"
@@ -37,6 +38,12 @@ struct Answer {
   Version version = 0;         // of the write; 0: nothing was written
   int64_t segments_added = 0;  // fewer, if negative
   bool is_erased = false;      // the collection has no members any more
+};
+
+// One call of a function of collections.
+struct FunctionCall {
+  const Function* function;
+  std::string_view operand;
 };
 
 class LargeCall {
@@ -57,16 +64,18 @@ class LargeCall {
   //   Write  commits what the function has made of these pieces, all of which are there now
   //   Erase  erases the collection, if it is as the record says; the answer is the effect's
   std::optional<Answer> All(const Function& function, std::string_view operand);
-  std::optional<Answer> Write(Change& change, const Pieces& before, const FunctionEffect& effect,
-                              Scratch& scratch);
+  std::optional<Answer> Write(Change& change, const Pieces& before, const FunctionEffect& effect);
   std::optional<Answer> Erase(const FunctionEffect& effect);
+  //   Commit commits that pieces of a change become others; the answer is that of the commit alone
+  std::optional<Answer> Commit(Change& change, const Pieces& before, const Pieces& after,
+                               int64_t fewest = 0);
   static Answer AnswerOf(const FunctionEffect& effect);
 
  private:
-  std::optional<Answer> ByMembers(const Function& function, std::string_view operand,
-                                  const std::vector<std::string_view>& members);
+  template <class Calls>
+  static std::optional<Answer> Alone(Calls calls, const Function& function,
+                                     std::string_view operand);
   static std::optional<Answer> Refused(Status status);
-  bool IsUnchanged();
 
   Access& access_;
   const std::string_view key_;
@@ -74,10 +83,15 @@ class LargeCall {
   const types::LargeRecord record_;
 };
 
-// The piece of a member in a body whose pieces ascend by member.
-std::optional<Piece> FindPiece(Form form, std::string_view body, std::string_view member);
+// Ends calls that were made together, whose answers are those from `answered` on: gives them what
+// their common write has answered, and if it was refused, the error. Nothing written, or a write
+// that is refused for one of several calls: their answers are taken back, and the result is false.
+bool FinishCalls(const Access& access, std::optional<Answer> written, size_t calls, size_t answered,
+                 std::vector<Answer>* answers);
+
 // The value of a collection in the small form with these pieces.
 std::string SmallForm(uint64_t members, std::string_view body);
+std::string_view SmallForm(const Pieces& pieces, Scratch& scratch);
 // The pieces of a collection in the small form, ascending, those of a list in its order; nothing if
 // the bytes are none.
 std::optional<Pieces> PiecesOf(uint8_t kind, std::string_view value);

@@ -10,10 +10,6 @@
 namespace skep::collections {
 namespace {
 
-std::string KeyOf(uint64_t id, uint64_t number) {
-  return SegmentKey(id, Part::kElements, OrderedNumber(number));
-}
-
 std::optional<int64_t> NumberIn(std::string_view& operand) {
   std::string_view text;
   return types::TakeText(operand, &text) ? ParseInt64(text) : std::nullopt;
@@ -21,137 +17,112 @@ std::optional<int64_t> NumberIn(std::string_view& operand) {
 
 }  // namespace
 
-std::vector<std::string> CutElements(const Pieces& pieces, size_t bytes_max, bool from_right) {
-  std::vector<std::pair<size_t, size_t>> runs;
-  size_t bytes = 0;
-  const size_t count = pieces.size();
-  size_t begin = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t own = pieces[from_right ? count - 1 - i : i].bytes.size();
-    if (i > begin && bytes + own > bytes_max) {
-      runs.emplace_back(begin, i);
-      begin = i;
-      bytes = 0;
-    }
-    bytes += own;
-  }
-  if (begin < count) runs.emplace_back(begin, count);
-  std::vector<std::string> segments;
-  for (const auto& [from, to] : runs) {
-    segments.push_back(from_right ? SegmentOf(pieces, count - to, count - from, std::nullopt)
-                                  : SegmentOf(pieces, from, to, std::nullopt));
-  }
-  if (from_right) std::ranges::reverse(segments);
-  return segments;
+std::string ElementsKey(uint64_t id, uint64_t number) {
+  return SegmentKey(id, Part::kElements, OrderedNumber(number));
 }
+
+std::vector<ElementRun> CutElements(const Pieces& pieces, size_t bytes_max, bool from_right) {
+  std::vector<ElementRun> runs;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const std::string_view element = pieces[from_right ? pieces.size() - 1 - i : i].bytes;
+    if (runs.empty() || runs.back().body.size() + element.size() > bytes_max) {
+      runs.push_back({.body = element, .elements = 1});
+      continue;
+    }
+    ElementRun& run = runs.back();
+    const char* const begin = from_right ? element.data() : run.body.data();
+    run.body = {begin, run.body.size() + element.size()};
+    ++run.elements;
+  }
+  if (from_right) std::ranges::reverse(runs);
+  return runs;
+}
+
+// ---- ListChange ----
+
+// Stores a segment of a number, which was read if `old` is not null.
+void ListChange::StoreSegment(uint64_t number, const Segment* old, const ElementRun& run) {
+  static const Function* const edit = FindFunction("large-segment-edit");
+  Scratch& scratch = batch_.scratch();
+  const std::string_view key = scratch.Copy(ElementsKey(record_.id, number));
+  if (old == nullptr) {
+    const std::string bytes = types::WriteSegment(
+        {.stamp = NextStamp(), .fence = std::nullopt, .pieces = run.elements, .body = run.body});
+    batch_.Add({.op = Op::kPut, .type = types::kSegment, .key = key, .value = scratch.Copy(bytes)});
+    return;
+  }
+  if (old->body == run.body) return;
+  const size_t shorter = std::min(old->body.size(), run.body.size());
+  const auto front =
+      static_cast<size_t>(std::ranges::mismatch(old->body, run.body).in1 - old->body.begin());
+  size_t back = 0;
+  while (back < shorter - front &&
+         old->body[old->body.size() - 1 - back] == run.body[run.body.size() - 1 - back]) {
+    ++back;
+  }
+  const types::Splice splice = {.stamp = NextStamp(),
+                                .pieces = run.elements,
+                                .offset = front,
+                                .removed = old->body.size() - front - back,
+                                .inserted = run.body.substr(front, run.body.size() - front - back)};
+  batch_.Apply(key, edit, types::SpliceSegment(old->stamp, splice, scratch));
+}
+
+bool ListChange::Replace(bool is_left, const std::vector<std::string>& old, std::string_view body) {
+  const auto pieces = ReadPieces(Form::kElement, body);
+  if (!pieces) return false;
+  const auto runs = CutElements(*pieces, access_.segment_bytes(), is_left);
+  const uint64_t old_first = is_left ? record_.first : record_.last - old.size() + 1;
+  const uint64_t new_first = is_left ? record_.first + old.size() - runs.size() : old_first;
+  (is_left ? after_.first : after_.last) = is_left ? new_first : old_first + runs.size() - 1;
+  for (size_t i = 0; i < old.size(); ++i) {
+    const uint64_t number = is_left ? record_.first + i : record_.last - i;
+    const auto segment = types::ReadSegment(old[i]);
+    if (!segment) return false;
+    after_.members -= segment->pieces;
+    after_.bytes -= segment->body.size();
+    if (number < new_first || number - new_first >= runs.size()) {
+      batch_.Delete(batch_.scratch().Copy(ElementsKey(record_.id, number)));
+    } else {
+      StoreSegment(number, &*segment, runs[number - new_first]);
+    }
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const uint64_t number = new_first + i;
+    const bool was_there = number >= old_first && number - old_first < old.size();
+    if (!was_there) StoreSegment(number, nullptr, runs[i]);
+    after_.members += runs[i].elements;
+  }
+  after_.bytes += body.size();
+  segments_added_ += static_cast<int64_t>(runs.size()) - static_cast<int64_t>(old.size());
+  return true;
+}
+
+std::optional<Answer> ListChange::Commit() {
+  ++after_.writes;
+  constexpr uint8_t kType = types::kLargeForm + types::kList;
+  batch_.Add(
+      {.op = Op::kRequireValue, .type = kType, .key = key_, .other = types::BytesOf(record_)});
+  const uint32_t stored = after_.members == 0 ? batch_.Delete(key_)
+                                              : batch_.Add({.op = Op::kPut,
+                                                            .type = kType,
+                                                            .key = key_,
+                                                            .value = types::BytesOf(after_),
+                                                            .deadline_ms = kKeepDeadline});
+  Answer answer;
+  if (ExecuteChange(access_, batch_, &answer.status) == Change::Result::kAgain) return std::nullopt;
+  answer.version = batch_.outcome(stored).version;
+  answer.is_erased = after_.members == 0;
+  answer.segments_added = segments_added_;
+  return answer;
+}
+
+// ---- LargeList ----
 
 std::optional<Answer> LargeList::Apply(const Function& function, std::string_view operand) {
   const std::string_view name = function.name;
-  const End end = name.ends_with("left") ? End::kLeft : End::kRight;
-  if (name.starts_with("list-push")) return AtEnd(function, operand, end, 1);
-  if (name.starts_with("list-pop")) {
-    std::string_view words = operand;
-    const int64_t count = NumberIn(words).value_or(0);
-    return AtEnd(function, operand, end, static_cast<uint64_t>(std::max<int64_t>(count, 0)));
-  }
   if (name == "list-range" || name == "list-index") return OfRange(function, operand);
   return All(function, operand);
-}
-
-// Gives the function the elements at an end: at least so many, or all, of whole segments.
-std::optional<Answer> LargeList::AtEnd(const Function& function, std::string_view operand, End end,
-                                       uint64_t elements) {
-  std::vector<std::string> old;
-  std::vector<Segment> segments;
-  const uint64_t segments_max = record_.last - record_.first + 1;
-  uint64_t count = 0;
-  while (old.size() < segments_max && (old.empty() || count < elements)) {
-    const uint64_t number =
-        end == End::kLeft ? record_.first + old.size() : record_.last - old.size();
-    auto found = access_.Get(KeyOf(record_.id, number), types::kSegment);
-    if (!found) return std::nullopt;
-    old.push_back(std::move(*found));
-    const auto segment = ReadSegment(old.back());
-    if (!segment) return std::nullopt;
-    count += segment->pieces;
-  }
-  if (end == End::kRight) std::ranges::reverse(old);
-  std::string body;
-  for (const std::string& bytes : old) body += ReadSegment(bytes)->body;
-  const std::string value = SmallForm(count, body);
-  Scratch scratch;
-  FunctionEffect effect = RunFunction(function, value, operand, scratch);
-  if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) {
-    if (access_.Record(key_, types::kList) != record_) return std::nullopt;
-    return LargeCall::AnswerOf(effect);
-  }
-  if (std::string_view(function.name).starts_with("list-push")) {
-    effect.integer += static_cast<int64_t>(record_.members - count);
-  }
-  return Replace(end, old, effect);
-}
-
-// Replaces the segments at an end, as they were read, by what the function has made of them.
-std::optional<Answer> LargeList::Replace(End end, const std::vector<std::string>& old,
-                                         const FunctionEffect& effect) {
-  uint64_t before = 0;
-  size_t before_bytes = 0;
-  for (const std::string& bytes : old) {
-    before += ReadSegment(bytes)->pieces;
-    before_bytes += ReadSegment(bytes)->body.size();
-  }
-  std::string_view value = effect.action == FunctionEffect::Action::kErase ? "" : effect.value;
-  uint64_t count = 0;
-  if (!value.empty()) TakeVarint(value, &count);
-  const auto pieces = ReadPieces(Form::kElement, value);
-  if (!pieces) {
-    Answer answer;
-    answer.status = types::kNoCollection;
-    return answer;
-  }
-  const bool is_left = end == End::kLeft;
-  const auto segments = CutElements(*pieces, access_.segment_bytes(), is_left);
-  types::LargeRecord record = record_;
-  record.members += pieces->size() - before;
-  record.bytes += BytesOf(*pieces) - before_bytes;
-  ++record.writes;
-  const uint64_t old_first = is_left ? record_.first : record_.last - old.size() + 1;
-  const uint64_t new_first = is_left ? record_.first + old.size() - segments.size() : old_first;
-  if (is_left) {
-    record.first = new_first;
-  } else {
-    record.last = old_first + segments.size() - 1;
-  }
-  Batch batch(Batch::Kind::kAtomic);
-  const uint8_t type = types::kLargeForm + types::kList;
-  batch.Add({.op = Op::kRequireValue, .type = type, .key = key_, .other = types::BytesOf(record_)});
-  Scratch& scratch = batch.scratch();
-  for (size_t i = 0; i < segments.size(); ++i) {
-    const uint64_t number = new_first + i;
-    const bool is_same = number >= old_first && number < old_first + old.size() &&
-                         old[number - old_first] == segments[i];
-    if (is_same) continue;
-    batch.Add({.op = Op::kPut,
-               .type = types::kSegment,
-               .key = scratch.Copy(KeyOf(record_.id, number)),
-               .value = segments[i]});
-  }
-  for (uint64_t number = old_first; number < old_first + old.size(); ++number) {
-    if (number >= new_first && number < new_first + segments.size()) continue;
-    batch.Delete(scratch.Copy(KeyOf(record_.id, number)));
-  }
-  const uint32_t stored = record.members == 0 ? batch.Delete(key_)
-                                              : batch.Add({.op = Op::kPut,
-                                                           .type = type,
-                                                           .key = key_,
-                                                           .value = types::BytesOf(record),
-                                                           .deadline_ms = kKeepDeadline});
-  Answer answer = LargeCall::AnswerOf(effect);
-  if (ExecuteChange(access_, batch, &answer.status) == Change::Result::kAgain) return std::nullopt;
-  answer.version = batch.outcome(stored).version;
-  answer.is_erased = record.members == 0;
-  answer.segments_added = static_cast<int64_t>(segments.size()) - static_cast<int64_t>(old.size());
-  return answer;
 }
 
 std::optional<Answer> LargeList::All(const Function& function, std::string_view operand) {
@@ -159,7 +130,7 @@ std::optional<Answer> LargeList::All(const Function& function, std::string_view 
   std::vector<std::string> old;
   std::string body;
   const auto keep = [&](std::string_view, const Segment& segment) {
-    old.push_back(WriteSegment(segment));
+    old.push_back(types::WriteSegment(segment));
     body += segment.body;
     return true;
   };
@@ -175,7 +146,18 @@ std::optional<Answer> LargeList::All(const Function& function, std::string_view 
   if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) {
     return LargeCall::AnswerOf(effect);
   }
-  return LargeList(access_, key_, view->record()).Replace(End::kLeft, old, effect);
+  std::string_view after = effect.action == FunctionEffect::Action::kErase ? "" : effect.value;
+  uint64_t count = 0;
+  if (!after.empty()) TakeVarint(after, &count);
+  ListChange change(access_, key_, view->record());
+  Answer answer;
+  answer.status = types::kNoCollection;
+  if (!change.Replace(true, old, after)) return answer;
+  auto written = change.Commit();
+  if (!written || !written->status.ok()) return written;
+  written->integer = effect.integer;
+  written->value = effect.returned;
+  return written;
 }
 
 // list-range and list-index, whose operand's words are indexes: with the segments between them and

@@ -1,9 +1,9 @@
 // large_list.h: the functions of lists on a large one.
 //
 // A list's segments are numbered (layout.h), without gaps, and the record has the first and the
-// last number. A command at an end reads as many segments there as it has to, and replaces them;
-// the others it neither reads nor writes. All segments but those at the ends are full when they are
-// made. A command that changes the middle replaces all of them.
+// last number. A command at an end (end_calls.h) reads as many segments there as it has to, and
+// replaces them; the others it neither reads nor writes. All segments but those at the ends are
+// full when they are made. A command that changes the middle replaces all of them.
 //
 // Every write requires the record as it was and stores another one, so writers of one list follow
 // each other.
@@ -29,9 +29,40 @@ namespace skep::collections {
 // The number of the first segment of a list that is made.
 inline constexpr uint64_t kFirstSegment = uint64_t{1} << 62;
 
-// Cuts elements into segments of at most so many bytes, if an element is not longer; they are in
-// the order of the list. The last one may be partly filled, or with `from_right` the first.
-std::vector<std::string> CutElements(const Pieces& pieces, size_t bytes_max, bool from_right);
+// The key of a list's segment.
+std::string ElementsKey(uint64_t id, uint64_t number);
+// Cuts elements, which lie one behind the other, into bodies of segments of at most so many bytes,
+// if an element is not longer; they are in the order of the list. The last one may be partly
+// filled, or with `from_right` the first.
+struct ElementRun {
+  std::string_view body;
+  uint64_t elements;
+};
+std::vector<ElementRun> CutElements(const Pieces& pieces, size_t bytes_max, bool from_right);
+
+// A write of the segments at one end of a list, or at both, as one atomic batch.
+class ListChange {
+ public:
+  ListChange(Access& access, std::string_view key, const types::LargeRecord& record)
+      : access_(access), key_(key), record_(record), after_(record) {}
+
+  // Replaces the outermost segments of an end, as they were read, by segments of these elements.
+  // Both must outlive the commit. False: they are no segments, or no elements.
+  bool Replace(bool is_left, const std::vector<std::string>& old, std::string_view body);
+  // Writes it all on the condition that the record is as it was; the answer is that of the write.
+  // Nothing: the list has changed.
+  std::optional<Answer> Commit();
+
+ private:
+  void StoreSegment(uint64_t number, const Segment* old, const ElementRun& run);
+
+  Access& access_;
+  const std::string_view key_;
+  const types::LargeRecord record_;
+  types::LargeRecord after_;
+  Batch batch_{Batch::Kind::kAtomic};
+  int64_t segments_added_ = 0;
+};
 
 class LargeList {
  public:
@@ -42,14 +73,8 @@ class LargeList {
   std::optional<Answer> Apply(const Function& function, std::string_view operand);
 
  private:
-  enum class End : uint8_t { kLeft, kRight };
-
-  std::optional<Answer> AtEnd(const Function& function, std::string_view operand, End end,
-                              uint64_t elements);
   std::optional<Answer> OfRange(const Function& function, std::string_view operand);
   std::optional<Answer> All(const Function& function, std::string_view operand);
-  std::optional<Answer> Replace(End end, const std::vector<std::string>& old,
-                                const FunctionEffect& effect);
 
   Access& access_;
   const std::string_view key_;

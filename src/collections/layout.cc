@@ -1,8 +1,11 @@
 #include "collections/layout.h"
 
+#include <atomic>
 #include <bit>
+#include <random>
 
 #include "base/varint.h"
+#include "types/text.h"
 
 namespace skep::collections {
 namespace {
@@ -49,29 +52,29 @@ uint64_t IdOf(std::string_view key) {
   return NumberOf(key.substr(kHiddenFrom.size()));
 }
 
-std::optional<Segment> ReadSegment(std::string_view bytes) {
-  Segment segment;
-  uint64_t fence_bytes = 0;
-  if (!TakeVarint(bytes, &fence_bytes)) return std::nullopt;
-  if (fence_bytes > 0) {
-    if (fence_bytes - 1 > bytes.size()) return std::nullopt;
-    segment.fence = bytes.substr(0, fence_bytes - 1);
-    bytes.remove_prefix(fence_bytes - 1);
+std::optional<Segment> ReadItem(Part part, std::string_view bytes) {
+  if (part != Part::kCounts) return types::ReadSegment(bytes);
+  Segment block;
+  if (!types::TakeMaybeText(bytes, &block.fence) || !TakeVarint(bytes, &block.pieces)) {
+    return std::nullopt;
   }
-  if (!TakeVarint(bytes, &segment.pieces)) return std::nullopt;
-  segment.body = bytes;
-  return segment;
+  return block;
 }
 
-std::string WriteSegment(const Segment& segment) {
+std::string BlockOf(std::optional<std::string_view> fence, uint64_t count) {
   std::string bytes;
-  bytes.reserve(2 * kVarintBytesMax + segment.body.size() +
-                (segment.fence ? segment.fence->size() : 0));
-  AppendVarint(bytes, segment.fence ? segment.fence->size() + 1 : 0);
-  if (segment.fence) bytes += *segment.fence;
-  AppendVarint(bytes, segment.pieces);
-  bytes += segment.body;
+  AppendVarint(bytes, fence ? fence->size() + 1 : 0);
+  if (fence) bytes += *fence;
+  AppendVarint(bytes, count);
   return bytes;
+}
+
+uint64_t NextStamp() {
+  static std::atomic<uint64_t> last = [] {
+    std::random_device random;
+    return uint64_t{random()} << 32 | random();
+  }();
+  return last.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace skep::collections

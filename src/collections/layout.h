@@ -17,10 +17,12 @@
 //                        member, or less
 //    'z'   all           none: one item, the names, names.h
 //
-//   segment  +---------------------+--------+-----------------+--------+--------+----
-//            | varint, fence bytes | fence  | varint, pieces  | piece  | piece  | ...
-//            | + 1; 0: none        |        |                 |        |        |
-//            +---------------------+--------+-----------------+--------+--------+----
+// A segment's value is drawn in types/large_segment.h; that of part 'c' is a block:
+//
+//   +---------------------+--------+---------------------------------+
+//   | varint, fence bytes | fence  | varint, members up to the fence |
+//   | + 1; 0: none        |        |                                 |
+//   +---------------------+--------+---------------------------------+
 //
 // A segment has the pieces from its separator up to its fence, which is the separator of the next
 // one; without a fence it is the last of its part. Pieces ascend, each once, so a body behind its
@@ -36,7 +38,7 @@
 //       separator to its fence.
 //   C6  A list's segments have the numbers from first to last, without a gap, and none is empty.
 //
-// Thread safety: all functions are pure.
+// Thread safety: all functions are pure, but NextStamp.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +46,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "types/large_segment.h"
 
 namespace skep::collections {
 
@@ -75,13 +79,18 @@ uint64_t NumberOf(std::string_view ordered);
 // Scores whose bytes are in the order of the scores. Not for NaN.
 std::string OrderedScore(double score);
 
-struct Segment {
-  std::optional<std::string_view> fence;
-  uint64_t pieces = 0;
-  std::string_view body;
-};
-// Nothing if the bytes are no segment. The result views them.
-std::optional<Segment> ReadSegment(std::string_view bytes);
-std::string WriteSegment(const Segment& segment);
+using types::Segment;
+// The value of an item of a part that has segments, or of a block, which becomes a segment without
+// a stamp and a body. Nothing if the bytes are none. The result views them.
+std::optional<Segment> ReadItem(Part part, std::string_view bytes);
+// The value of a block's item.
+std::string BlockOf(std::optional<std::string_view> fence, uint64_t count);
+
+// A stamp for a segment that is written, which no write of this process has given. It begins at a
+// random number, so that none of an earlier process is like it but by a chance of one in 2^64 for
+// each segment that is read.
+//
+// Thread-safe.
+uint64_t NextStamp();
 
 }  // namespace skep::collections

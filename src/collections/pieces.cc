@@ -1,22 +1,9 @@
 #include "collections/pieces.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-
-#include "types/list.h"
-#include "types/sorted_set.h"
-#include "types/text.h"
 
 namespace skep::collections {
 namespace {
-
-bool TakeDouble(std::string_view& from, double* number) {
-  if (from.size() < sizeof(*number)) return false;
-  std::memcpy(number, from.data(), sizeof(*number));
-  from.remove_prefix(sizeof(*number));
-  return !std::isnan(*number);
-}
 
 // The bytes of a separator between two pieces; empty if there is no short one.
 std::string SeparatorBetween(Form form, const Place& left, const Place& right) {
@@ -34,36 +21,9 @@ std::string SortKey(Form form, const Place& place) {
   return OrderedScore(place.score).append(place.member);
 }
 
-bool TakePiece(Form form, std::string_view& from, Piece* piece) {
-  const char* const begin = from.data();
-  std::string_view text;
-  double score = 0;
-  piece->place.score = 0;
-  switch (form) {
-    case Form::kField:
-      if (!types::TakeText(from, &piece->place.member) || !types::TakeText(from, &text)) {
-        return false;
-      }
-      break;
-    case Form::kMember:
-      if (!types::TakeText(from, &piece->place.member)) return false;
-      break;
-    case Form::kMemberScore:
-      if (!types::TakeText(from, &piece->place.member) || !TakeDouble(from, &score)) return false;
-      break;
-    case Form::kEntry: {
-      types::Entry entry;
-      if (!types::TakeEntry(from, &entry)) return false;
-      piece->place = {.score = entry.score, .member = entry.member};
-      break;
-    }
-    case Form::kElement:
-      if (!types::TakeElement(from, &text)) return false;
-      piece->place.member = {};
-      break;
-  }
-  piece->bytes = {begin, static_cast<size_t>(from.data() - begin)};
-  return true;
+std::string_view SortKey(Form form, const Place& place, Scratch& scratch) {
+  if (form != Form::kEntry) return place.member;
+  return scratch.Concat(OrderedScore(place.score), place.member);
 }
 
 std::optional<Pieces> ReadPieces(Form form, std::string_view body) {
@@ -76,17 +36,52 @@ std::optional<Pieces> ReadPieces(Form form, std::string_view body) {
   return pieces;
 }
 
-Pieces WithEdits(const Pieces& pieces, const std::vector<Edit>& edits) {
-  Pieces result;
-  result.reserve(pieces.size() + edits.size());
-  auto at = pieces.begin();
+std::optional<EditedBody> EditBody(Form form, std::string_view body, uint64_t pieces,
+                                   std::span<const Edit> edits) {
+  EditedBody edited = {.body = {}, .pieces = pieces, .offset = body.size()};
+  size_t more = 0;
+  for (const Edit& edit : edits) more += edit.bytes ? edit.bytes->size() : 0;
+  edited.body.reserve(body.size() + more);
+  std::string_view rest = body;    // from the next piece on
+  std::string_view behind = rest;  // behind that piece
+  Piece piece;
+  bool is_end = rest.empty();
+  const auto take = [&] {
+    is_end = rest.empty();
+    behind = rest;
+    return is_end || TakePiece(form, behind, &piece);
+  };
+  size_t copied = 0;  // bytes of the old body that are copied or left out
+  size_t changed_end = 0;
+  if (!take()) return std::nullopt;
   for (const Edit& edit : edits) {
-    for (; at != pieces.end() && at->place < edit.place; ++at) result.push_back(*at);
-    if (at != pieces.end() && at->place == edit.place) ++at;
-    if (edit.bytes) result.push_back({.place = edit.place, .bytes = *edit.bytes});
+    while (!is_end && piece.place < edit.place) {
+      rest = behind;
+      if (!take()) return std::nullopt;
+    }
+    const size_t at = body.size() - rest.size();
+    edited.body += body.substr(copied, at - copied);
+    copied = at;
+    if (&edit == &edits.front()) {
+      edited.offset = at;
+      edited.appends = is_end && pieces > 0;
+    }
+    if (!is_end && piece.place == edit.place) {
+      copied = at + piece.bytes.size();
+      --edited.pieces;
+      rest = behind;
+      if (!take()) return std::nullopt;
+    }
+    if (edit.bytes) {
+      edited.body += *edit.bytes;
+      ++edited.pieces;
+    }
+    changed_end = edited.body.size();
   }
-  result.insert(result.end(), at, pieces.end());
-  return result;
+  edited.removed = copied - std::min(copied, edited.offset);
+  edited.inserted = changed_end - std::min(changed_end, edited.offset);
+  edited.body += body.substr(copied);
+  return edited;
 }
 
 std::vector<Edit> Difference(const Pieces& before, const Pieces& after) {

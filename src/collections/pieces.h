@@ -6,13 +6,19 @@
 // Thread safety: all functions are pure.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "collections/layout.h"
+#include "skep/scratch.h"
+#include "types/list.h"
+#include "types/text.h"
 
 namespace skep::collections {
 
@@ -36,6 +42,8 @@ inline bool operator<(const Place& a, const Place& b) {
 }
 // The bytes that are in the order of places of this form; separators are the first of them.
 std::string SortKey(Form form, const Place& place);
+// Likewise, without a copy of bytes that exist.
+std::string_view SortKey(Form form, const Place& place, Scratch& scratch);
 
 struct Piece {
   Place place;
@@ -44,8 +52,14 @@ struct Piece {
 inline bool IsBefore(const Piece& a, const Piece& b) { return a.place < b.place; }
 using Pieces = std::vector<Piece>;
 
+// Finds the pieces of members, which ascend, in a body whose pieces ascend by member: calls
+// visit(index of the member, piece) for each that is there.
+template <class Visit>
+void FindPieces(Form form, std::string_view body, std::span<const std::string_view> members,
+                Visit visit);
+
 // Takes a piece from the front. False: the bytes do not begin with one.
-bool TakePiece(Form form, std::string_view& from, Piece* piece);
+inline bool TakePiece(Form form, std::string_view& from, Piece* piece);
 // All pieces of a body, in their order there; nothing if it is something else.
 std::optional<Pieces> ReadPieces(Form form, std::string_view body);
 
@@ -55,8 +69,20 @@ struct Edit {
   Place place;
   std::optional<std::string_view> bytes;
 };
-// The pieces with the edits; both ascend by place, and no place is edited twice.
-Pieces WithEdits(const Pieces& pieces, const std::vector<Edit>& edits);
+// A body with edits done.
+struct EditedBody {
+  std::string body;
+  uint64_t pieces = 0;
+  // What is different: so many bytes of the old body, and of the new one, from `offset` on.
+  size_t offset = 0;
+  size_t removed = 0;
+  size_t inserted = 0;
+  bool appends = false;  // all edits are behind the last old piece
+};
+// Edits a body of so many pieces, in whose order the edits ascend; no place is edited twice.
+// Nothing if the body is malformed. Cost: a walk to the last edit, and a copy.
+std::optional<EditedBody> EditBody(Form form, std::string_view body, uint64_t pieces,
+                                   std::span<const Edit> edits);
 // The edits, ascending, that make `after` of `before`; both ascend.
 std::vector<Edit> Difference(const Pieces& before, const Pieces& after);
 
@@ -70,5 +96,50 @@ struct Run {
 // Cuts pieces into runs of about `bytes` each, where a separator of at most kSeparatorBytesMax
 // tells them apart. The first run has the separator `first`.
 std::vector<Run> CutIntoRuns(Form form, const Pieces& pieces, size_t bytes, std::string first);
+
+inline bool TakePiece(Form form, std::string_view& from, Piece* piece) {
+  const char* const begin = from.data();
+  std::string_view text;
+  const auto take_double = [&from](double* number) {
+    if (from.size() < sizeof(*number)) return false;
+    std::memcpy(number, from.data(), sizeof(*number));
+    from.remove_prefix(sizeof(*number));
+    return !std::isnan(*number);
+  };
+  double score = 0;
+  piece->place.score = 0;
+  bool is_taken = false;
+  switch (form) {
+    case Form::kField:
+      is_taken = types::TakeText(from, &piece->place.member) && types::TakeText(from, &text);
+      break;
+    case Form::kMember:
+      is_taken = types::TakeText(from, &piece->place.member);
+      break;
+    case Form::kMemberScore:
+      is_taken = types::TakeText(from, &piece->place.member) && take_double(&score);
+      break;
+    case Form::kEntry:
+      is_taken = take_double(&piece->place.score) && types::TakeText(from, &piece->place.member);
+      break;
+    case Form::kElement:
+      is_taken = types::TakeElement(from, &text);
+      piece->place.member = {};
+      break;
+  }
+  piece->bytes = {begin, static_cast<size_t>(from.data() - begin)};
+  return is_taken;
+}
+
+template <class Visit>
+void FindPieces(Form form, std::string_view body, std::span<const std::string_view> members,
+                Visit visit) {
+  Piece piece;
+  size_t at = 0;
+  while (at < members.size() && TakePiece(form, body, &piece)) {
+    while (at < members.size() && members[at] < piece.place.member) ++at;
+    if (at < members.size() && members[at] == piece.place.member) visit(at++, piece);
+  }
+}
 
 }  // namespace skep::collections

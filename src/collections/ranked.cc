@@ -282,7 +282,7 @@ std::optional<Answer> Ranked::Finish(View& view, const Function& function, std::
   change.RequireRecord();
   LargeCall call(access_, key_, kind_, view.record());
   if (effect.integer == static_cast<int64_t>(view.record().members)) return call.Erase(effect);
-  return before ? call.Write(change, *before, effect, scratch) : std::nullopt;
+  return before ? call.Write(change, *before, effect) : std::nullopt;
 }
 
 std::optional<Answer> Ranked::Draw(View& view, const Function& function, std::string_view operand) {
@@ -325,17 +325,19 @@ std::optional<Answer> Ranked::Pop(const Pieces& drawn, Answer answer) {
   Change change(access_, key_, kind_, record_);
   Segments& segments = change.Of(Part::kMembers);
   for (const Piece& piece : drawn) {
-    const Loaded* const loaded = segments.Find(std::string(piece.place.member));
-    if (loaded == nullptr || !FindPiece(Form::kMember, loaded->segment.body, piece.place.member)) {
-      return Failed();
+    const Loaded* const loaded = segments.Find(piece.place.member);
+    bool is_there = false;
+    if (loaded != nullptr) {
+      FindPieces(Form::kMember, loaded->segment.body, std::span(&piece.place.member, 1),
+                 [&](size_t, const Piece&) { is_there = true; });
     }
+    if (!is_there) return Failed();
   }
-  Scratch scratch;
   FunctionEffect effect;
   effect.action = FunctionEffect::Action::kErase;
   effect.integer = answer.integer;
   effect.returned = answer.value;
-  return LargeCall(access_, key_, kind_, record_).Write(change, drawn, effect, scratch);
+  return LargeCall(access_, key_, kind_, record_).Write(change, drawn, effect);
 }
 
 }  // namespace skep::collections

@@ -70,7 +70,7 @@ bool View::ForEach(Part part, std::optional<std::string_view> from, bool reverse
     }
     for (const Item& item : batch.items(slot)) {
       if (!item.key.starts_with(first)) continue;  // the floor lies before the part
-      const auto segment = ReadSegment(item.value);
+      const auto segment = ReadItem(part, item.value);
       if (!segment) {
         access_->set_status(types::kNoCollection);
         return false;

@@ -11,6 +11,7 @@
 #include "engine/string_functions.h"
 #include "types/function_table.h"
 #include "types/large_record.h"
+#include "types/large_segment.h"
 
 namespace skep {
 namespace {
@@ -33,6 +34,7 @@ struct Registry {
     Add(types::SortedSetJoinFunctions());
     Add(types::HyperLogLogFunctions());
     Add(types::LargeRecordFunctions());
+    Add(types::LargeSegmentFunctions());
   }
   void Add(std::span<const types::TypeFunction> functions) SKEP_REQUIRES(mutex) {
     for (const auto& [name, body, type, reads_only] : functions) {

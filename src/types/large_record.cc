@@ -13,6 +13,10 @@ FunctionEffect ChangeRecord(const FunctionInput& input) {
   if (!record || record->id != change.id) {
     return Failure(Status(Code::kAborted, "the collection was replaced"));
   }
+  const auto before = static_cast<int64_t>(record->members);
+  if (before + change.fewest <= 0 && before + change.members > 0) {
+    return Failure(Status(Code::kAborted, "the collection was empty in between"));
+  }
   record->members += static_cast<uint64_t>(change.members);
   record->bytes += static_cast<uint64_t>(change.bytes);
   ++record->writes;

@@ -64,6 +64,10 @@ struct RecordChange {
   uint64_t id;      // that the record must have
   int64_t members;  // to add
   int64_t bytes;    // to add
+  // Several calls are one change. After the call that leaves the fewest members there are so many
+  // more than before, at most 0. A collection that would be empty then, and is not at the end, is
+  // kAborted: it is another collection, without a deadline, from there on.
+  int64_t fewest;
 };
 static_assert(std::has_unique_object_representations_v<RecordChange>);
 

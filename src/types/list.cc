@@ -26,25 +26,6 @@ char* WriteElement(char* at, std::string_view text) {
   return length_end;
 }
 
-// Takes an element from the back. False: the bytes do not end with one.
-bool TakeLastElement(std::string_view& from, std::string_view* text) {
-  uint64_t bytes = 0;
-  uint32_t shift = 0;
-  size_t at = from.size();
-  while (true) {
-    if (at == 0 || shift > 28) return false;
-    const auto byte = static_cast<uint8_t>(from[--at]);
-    bytes |= uint64_t{byte & 0x7fu} << shift;
-    shift += 7;
-    if (byte < 0x80) break;
-  }
-  if (bytes > at) return false;
-  std::string_view element = from.substr(at - bytes, bytes);
-  if (!TakeText(element, text) || !element.empty()) return false;
-  from = from.substr(0, at - bytes);
-  return true;
-}
-
 // The number of an operand's word; nothing if it is none.
 std::optional<int64_t> TakeNumber(std::string_view& operand) {
   std::string_view text;
@@ -386,6 +367,24 @@ std::optional<std::vector<std::string_view>> ReadListElements(const Counted& lis
     texts.push_back(text);
   }
   return texts;
+}
+
+bool TakeLastElement(std::string_view& from, std::string_view* text) {
+  uint64_t bytes = 0;
+  uint32_t shift = 0;
+  size_t at = from.size();
+  while (true) {
+    if (at == 0 || shift > 28) return false;
+    const auto byte = static_cast<uint8_t>(from[--at]);
+    bytes |= uint64_t{byte & 0x7fu} << shift;
+    shift += 7;
+    if (byte < 0x80) break;
+  }
+  if (bytes > at) return false;
+  std::string_view element = from.substr(at - bytes, bytes);
+  if (!TakeText(element, text) || !element.empty()) return false;
+  from = from.substr(0, at - bytes);
+  return true;
 }
 
 bool TakeElement(std::string_view& from, std::string_view* text) {

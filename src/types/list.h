@@ -53,5 +53,7 @@ std::optional<std::vector<std::string_view>> ReadListElements(const Counted& lis
 
 // Takes an element from the front. False: the bytes do not begin with one.
 bool TakeElement(std::string_view& from, std::string_view* text);
+// Takes an element from the back. False: the bytes do not end with one.
+bool TakeLastElement(std::string_view& from, std::string_view* text);
 
 }  // namespace skep::types
