@@ -28,6 +28,12 @@ uint8_t Access::TypeOf(std::string_view key) {
   return Execute(batch).outcome(0).type;
 }
 
+bool Access::IsPresent(std::string_view key) {
+  Batch batch;
+  batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  return Execute(batch).outcome(0).present;
+}
+
 std::optional<types::LargeRecord> Access::Record(std::string_view key, uint8_t kind) {
   const auto found = Get(key, types::kLargeForm + kind);
   return found ? types::ReadLargeRecord(*found) : std::nullopt;

@@ -43,6 +43,7 @@ class Access {
   void set_deadline_ms(uint64_t deadline_ms) { deadline_ms_ = deadline_ms; }
   // The type of the key's value; kPlainType if it is absent.
   uint8_t TypeOf(std::string_view key);
+  bool IsPresent(std::string_view key);
   // The key of the segment of the part that has the place; nothing if the id has no such part any
   // more. *bytes becomes the segment's bytes.
   std::optional<std::string> FindSegment(uint64_t id, Part part, std::string_view place,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collections/atomic_calls.h"
 #include "collections/collection_engine.h"
 #include "collections/moves.h"
 #include "engine/partial_batch.h"
@@ -41,13 +42,6 @@ void RunOnValue(const Function& function, std::string_view operand, BatchWriter&
   outcome.integer = effect.integer;
   outcome.value = effect.returned;  // of the operand, the value or the scratch
   if (!effect.status.ok()) out.Refuse(slot, effect.status);
-}
-
-void CopySettings(const Batch& from, Batch& to) {
-  to.set_now_ms(from.now_ms());
-  to.set_scan_bytes_max(from.scan_bytes_max());
-  to.set_scan_visits_max(from.scan_visits_max());
-  to.set_answer_bytes_max(from.answer_bytes_max());
 }
 
 }  // namespace
@@ -92,10 +86,28 @@ bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
   } else if (OnlyReads(batch)) {
     access.NoteTicket(ReadAtSnapshot(batch));
   } else {
-    is_done = TryWhole(access, batch, large);
+    is_done = TryLarge(access, batch, large);
   }
   if (moves) moves->CutNames();
   return is_done;
+}
+
+// False: as TryAtomic.
+bool CollectionEngine::TryLarge(Access& access, Batch& batch,
+                                const std::vector<std::string_view>& large) {
+  AtomicCalls calls(access, batch, large);
+  const auto fill = [&](uint32_t slot, uint8_t kind, const Answer& answer) {
+    Fill(batch, slot, kind, access, answer);
+  };
+  switch (calls.Try(traits().value_bytes_max, fill)) {
+    case AtomicCalls::End::kDone:
+      return true;
+    case AtomicCalls::End::kAgain:
+      return false;
+    case AtomicCalls::End::kNotSo:
+      break;
+  }
+  return TryWhole(access, batch, large);
 }
 
 // The keys of points of collections that have a large one now.
@@ -103,13 +115,23 @@ std::vector<std::string_view> CollectionEngine::LargeKeys(Access& access,
                                                           const Batch& batch) const {
   std::vector<std::string_view> keys;
   if (!has_hidden_.load(std::memory_order_relaxed)) return keys;
+  const auto add = [&](std::string_view key) {
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  };
   for (const Request& r : batch.requests()) {
+    // What is asked of the key that a collection is moved to is asked of that one.
+    if (r.op == Op::kMove && types::IsLarge(access.TypeOf(r.key))) {
+      const bool is_asked = std::ranges::any_of(batch.requests(), [&](const Request& other) {
+        return other.key == r.other && (other.op == Op::kMove || KindWanted(other) != kPlainType);
+      });
+      if (is_asked) add(r.key);
+      continue;
+    }
     const bool asks = (r.op == Op::kApply || r.op == Op::kGet) && !r.has(Request::kNoValue);
     const bool chains = r.op == Op::kApply && r.has(Request::kOperandOfSlot);
     if (KindWanted(r) == kPlainType || (!asks && !chains)) continue;
-    if (std::ranges::find(keys, r.key) != keys.end()) continue;
     // A function of another type is refused whatever the form is.
-    if (access.TypeOf(r.key) == types::kLargeForm + KindWanted(r)) keys.push_back(r.key);
+    if (access.TypeOf(r.key) == types::kLargeForm + KindWanted(r)) add(r.key);
   }
   return keys;
 }

@@ -35,19 +35,27 @@ std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
       {.stamp = NextStamp(), .fence = fence, .pieces = end - begin, .body = body});
 }
 
-Change::Result ExecuteChange(Access& access, Batch& batch, Status* status) {
-  access.Execute(batch);
-  if (batch.applied()) return Change::Result::kDone;
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+WriteResult ResultOf(const Batch& batch, uint32_t begin, uint32_t end, Status* status) {
+  WriteResult result = WriteResult::kDone;
+  for (uint32_t slot = begin; slot < end; ++slot) {
     const Outcome& out = batch.outcome(slot);
+    if (out.verdict == Verdict::kDone || out.verdict == Verdict::kAborted) continue;
+    result = WriteResult::kAgain;
     if (out.verdict != Verdict::kRefused) continue;
     // A key with another type, or a record with another id, has changed like one with other bytes.
     const Code code = out.status.code();
     if (code == Code::kAborted || code == Code::kWrongType) continue;
     *status = out.status;
-    return Change::Result::kRefused;
+    return WriteResult::kRefused;
   }
-  return Change::Result::kAgain;
+  return result;
+}
+
+WriteResult ExecuteChange(Access& access, Batch& batch, Status* status) {
+  access.Execute(batch);
+  if (batch.applied()) return WriteResult::kDone;
+  const WriteResult result = ResultOf(batch, 0, static_cast<uint32_t>(batch.size()), status);
+  return result == WriteResult::kRefused ? result : WriteResult::kAgain;
 }
 
 bool WasThere(const Edit& edit, const Pieces& before) {
@@ -226,18 +234,18 @@ void Change::AddSegments(Batch& batch, const Segments& segments) {
   }
 }
 
-Change::Result Change::Commit(int64_t fewest) {
-  Batch batch(Batch::Kind::kAtomic);
+void Change::AddTo(Batch& batch, int64_t fewest) {
   AddSegments(batch, scores_);
   AddSegments(batch, members_);
   for (const Added& added : added_) {
     batch.Add({.op = Op::kPut, .type = types::kSegment, .key = added.key, .value = added.bytes});
   }
   static const Function* const add = FindFunction("large-count-add");
-  const auto first_count = static_cast<uint32_t>(batch.size());
+  Scratch& scratch = batch.scratch();
+  first_count_ = static_cast<uint32_t>(batch.size());
   for (const Count& count : counts_) {
     const std::string_view delta(reinterpret_cast<const char*>(&count.delta), sizeof(count.delta));
-    batch.Apply(count.block, add, batch.scratch().Concat(delta, count.place));
+    batch.Apply(count.block, add, scratch.Concat(delta, count.place));
   }
   if (requires_record_) {
     batch.Add({.op = Op::kRequireValue,
@@ -247,20 +255,40 @@ Change::Result Change::Commit(int64_t fewest) {
   }
   const types::RecordChange change = {
       .id = record_.id, .members = members_added_, .bytes = bytes_added_, .fewest = fewest};
-  const uint32_t record = batch.Apply(key_, RecordFunction(kind_),
-                                      {reinterpret_cast<const char*>(&change), sizeof(change)});
-  const Result result = ExecuteChange(access_, batch, &status_);
-  if (result != Result::kDone) return result;
-  version_ = batch.outcome(record).version;
-  has_erased_ = batch.outcome(record).integer == 0;
-  uint32_t slot = first_count;
+  record_slot_ =
+      batch.Apply(key_, RecordFunction(kind_),
+                  scratch.Copy({reinterpret_cast<const char*>(&change), sizeof(change)}));
+}
+
+Answer Change::Done(const Batch& batch) {
+  const Outcome& out = batch.outcome(record_slot_);
+  Answer answer;
+  answer.version = out.version;
+  answer.is_erased = out.integer == 0;
+  uint32_t slot = first_count_;
   for (const Count& count : counts_) {
     const auto now = static_cast<uint64_t>(batch.outcome(slot++).integer);
     if (now > kBlockMax || (count.delta < 0 && now < kBlockMax / 8)) {
       segments_added_ += MendBlock(access_, record_.id, kind_, count.place);
     }
   }
-  return result;
+  answer.segments_added = segments_added_;
+  return answer;
+}
+
+std::optional<Answer> Change::Commit() {
+  Batch batch(Batch::Kind::kAtomic);
+  AddTo(batch);
+  Answer answer;
+  switch (ExecuteChange(access_, batch, &answer.status)) {
+    case WriteResult::kAgain:
+      return std::nullopt;
+    case WriteResult::kRefused:
+      return answer;
+    case WriteResult::kDone:
+      return Done(batch);
+  }
+  return std::nullopt;
 }
 
 }  // namespace skep::collections

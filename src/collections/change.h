@@ -39,10 +39,21 @@ constexpr Part MainPart(uint8_t kind) {
   return kind == types::kSortedSet ? Part::kScores : Part::kMembers;
 }
 
+// The answer of one call of a function on a large collection, or of a write of one.
+struct Answer {
+  Status status;
+  int64_t integer = 0;
+  std::string value;
+  Version version = 0;         // of the write; 0: nothing was written
+  int64_t segments_added = 0;  // fewer, if negative
+  bool is_erased = false;      // the collection has no members any more
+};
+
+// How an atomic batch of conditions and writes has ended.
+enum class WriteResult : uint8_t { kDone, kAgain, kRefused };
+
 class Change {
  public:
-  enum class Result : uint8_t { kDone, kAgain, kRefused };
-
   Change(Access& access, std::string_view key, uint8_t kind, const types::LargeRecord& record)
       : access_(access),
         key_(key),
@@ -60,16 +71,12 @@ class Change {
   // The change depends on more than the segments it has read: no member may have been written since
   // the record was read.
   void RequireRecord() { requires_record_ = true; }
-  // Writes it all. `fewest`: as in types::RecordChange. kRefused: status() says why.
-  Result Commit(int64_t fewest = 0);
-
-  Status status() const { return status_; }
-  // The version that the commit has drawn, if the commit is done.
-  Version version() const { return version_; }
-  // Whether the collection has no members any more, if it is done.
-  bool has_erased() const { return has_erased_; }
-  // How many segments there are more now, if it is done.
-  int64_t segments_added() const { return segments_added_; }
+  // Adds the conditions and the writes to an atomic batch; `fewest` is as in types::RecordChange.
+  void AddTo(Batch& batch, int64_t fewest = 0);
+  // The answer of the write, of a batch that was applied.
+  Answer Done(const Batch& batch);
+  // Both, with a batch of its own. Nothing: a condition has failed.
+  std::optional<Answer> Commit();
 
  private:
   // A segment with what it takes over of the segments to its right, as it is to be.
@@ -117,9 +124,8 @@ class Change {
   };
   std::vector<Count> counts_;  // ascending
   bool requires_record_ = false;
-  Status status_;
-  Version version_ = 0;
-  bool has_erased_ = false;
+  uint32_t first_count_ = 0;  // the slots that the change has in the batch
+  uint32_t record_slot_ = 0;
   int64_t segments_added_ = 0;
 };
 
@@ -128,9 +134,11 @@ bool WasThere(const Edit& edit, const Pieces& before);
 // The pieces as the value of a segment, with a stamp of its own.
 std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
                       std::optional<std::string_view> fence);
-// Executes an atomic batch of conditions and writes. kAgain: a condition has failed. Otherwise the
-// status of what was refused is in *status.
-Change::Result ExecuteChange(Access& access, Batch& batch, Status* status);
+// What has become of the slots of a batch that is not applied. kDone: they were not at fault. kAgain:
+// one of their conditions has failed. Otherwise *status is that of the slot that was refused.
+WriteResult ResultOf(const Batch& batch, uint32_t begin, uint32_t end, Status* status);
+// Executes an atomic batch of conditions and writes, all of which is a change.
+WriteResult ExecuteChange(Access& access, Batch& batch, Status* status);
 // The function that changes records of this kind.
 const Function* RecordFunction(uint8_t kind);
 

@@ -5,8 +5,7 @@
 
 #include "collections/check.h"
 #include "collections/conversion.h"
-#include "collections/end_calls.h"
-#include "collections/member_calls.h"
+#include "collections/joint_calls.h"
 #include "collections/names.h"
 #include "engine/partial_batch.h"
 
@@ -202,7 +201,7 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
     const auto is_like_first = [&](uint32_t slot) {
       const Request& r = batch.requests()[slot];
       return r.op == Op::kApply && KindWanted(r) == KindWanted(first) &&
-             (MemberCalls::Has(*r.function) || EndCalls::Has(*r.function));
+             JointCalls::Has(*r.function);
     };
     const auto behind =
         std::ranges::find_if_not(slots.first(std::min(slots.size(), kGroupMax)), is_like_first);
@@ -239,9 +238,7 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
     if (!record) return 0;
     const uint64_t deadline_ms = access.deadline_ms();
     std::vector<Answer> answers;
-    const bool is_done = kind == types::kList
-                             ? EndCalls(access, key, *record).Run(calls, &answers)
-                             : MemberCalls(access, key, kind, *record).Run(calls, &answers);
+    const bool is_done = JointCalls::Of(access, key, kind, *record)->Run(calls, &answers);
     access.WantNewest();
     if (!is_done) continue;
     access.set_deadline_ms(deadline_ms);
@@ -286,12 +283,12 @@ bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
   if (TryInOneValue(access, batch, slot, value_bytes_)) return true;
   Status status;
   switch (MakeLarge(access, r.key, kind, &status)) {
-    case Change::Result::kDone:
+    case WriteResult::kDone:
       return false;
-    case Change::Result::kRefused:
+    case WriteResult::kRefused:
       BatchWriter(batch, BatchWriter::KeepOutcomes()).Refuse(slot, status);
       return true;
-    case Change::Result::kAgain:
+    case WriteResult::kAgain:
       break;
   }
   // A new collection that is too large for one value is made in one, and converted at once.
@@ -337,12 +334,12 @@ void CollectionEngine::Fill(Batch& batch, uint32_t slot, uint8_t kind, const Acc
 }
 
 // Converts the collection at the key, if it is of this kind and lies in one value.
-Change::Result CollectionEngine::MakeLarge(Access& access, std::string_view key, uint8_t kind,
-                                           Status* status) {
+WriteResult CollectionEngine::MakeLarge(Access& access, std::string_view key, uint8_t kind,
+                                        Status* status) {
   const KeyLocks::Held held(locks_, std::span(&key, 1));
   const Conversion conversion = Convert(access, key, kind, NewId(access));
   *status = conversion.status;
-  if (conversion.result == Change::Result::kDone) {
+  if (conversion.result == WriteResult::kDone) {
     hidden_items_.fetch_add(conversion.segments, std::memory_order_relaxed);
     has_hidden_.store(true, std::memory_order_relaxed);
     conversions_.fetch_add(1, std::memory_order_relaxed);

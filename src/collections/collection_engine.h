@@ -22,9 +22,10 @@
 //   The keys of functions of collections, and of moves, are locked (key_locks.h), so none of them
 //   becomes large, or gets a large collection, between the look at their types and the batch. If
 //   none is large, the batch is executed as it is. A batch that only reads is answered at one
-//   snapshot, request by request. In another one large collections are put back into one value
-//   within the batch, under the condition that nothing was written since they were read, and are
-//   converted again afterwards: its cost is that of the collections.
+//   snapshot, request by request. In another one calls about a few members or elements are made
+//   where these lie (atomic_calls.h). Else large collections are put back into one value within the
+//   batch, under the condition that nothing was written since they were read, and are converted
+//   again afterwards: its cost is that of the collections.
 //   Functions of an atomic batch may make values up to the engine's limit; those that outgrow the
 //   small form are converted when it is done.
 //
@@ -117,7 +118,7 @@ class CollectionEngine final : public ForwardingEngine {
   bool TryAlone(Access& access, Batch& batch, uint32_t slot);
   bool TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max);
   void Fill(Batch& batch, uint32_t slot, uint8_t kind, const Access& access, const Answer& answer);
-  Change::Result MakeLarge(Access& access, std::string_view key, uint8_t kind, Status* status);
+  WriteResult MakeLarge(Access& access, std::string_view key, uint8_t kind, Status* status);
 
   Version ExecuteAtomic(Batch& batch, const Needs& needs);
   std::vector<std::string_view> LargeKeys(Access& access, const Batch& batch) const;
@@ -126,6 +127,7 @@ class CollectionEngine final : public ForwardingEngine {
   void ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, SnapshotRef at);
   bool TryAtomic(Access& access, Batch& batch, const std::vector<std::string_view>& keys,
                  const Needs& needs);
+  bool TryLarge(Access& access, Batch& batch, const std::vector<std::string_view>& large);
   bool TryWhole(Access& access, Batch& batch, const std::vector<std::string_view>& large);
   void ConvertOutgrown(Access& access, const Batch& batch);
   void ConvertIfOutgrown(Access& access, std::string_view key);

@@ -15,7 +15,7 @@
 namespace skep::collections {
 
 struct Conversion {
-  Change::Result result = Change::Result::kAgain;
+  WriteResult result = WriteResult::kAgain;
   Status status;         // kRefused: why
   int64_t segments = 0;  // hidden items that were made
 };

@@ -29,7 +29,7 @@ class Required {
   void Delete(std::string_view key) { batch_.Delete(key); }
   bool Execute(Access& access) {
     Status unwanted;
-    return ExecuteChange(access, batch_, &unwanted) == Change::Result::kDone;
+    return ExecuteChange(access, batch_, &unwanted) == WriteResult::kDone;
   }
 
  private:

@@ -6,15 +6,19 @@
 
 #include "base/decimal.h"
 #include "base/varint.h"
+#include "collections/large_call.h"
 #include "types/text.h"
 
 namespace skep::collections {
 namespace {
 
+enum class Deed : uint8_t { kPush, kPop, kRotate };
+
 // What a function does with which end. A push that wants a list finds one, so it is like the other.
 struct EndFunction {
-  const Function* push;  // null: it pops
-  bool is_left;
+  Deed deed;
+  bool is_left = false;
+  const Function* push = nullptr;
 };
 
 const EndFunction* FindEndFunction(const Function& function) {
@@ -23,10 +27,11 @@ const EndFunction* FindEndFunction(const Function& function) {
     for (const bool is_left : {true, false}) {
       const std::string side = is_left ? "left" : "right";
       const Function* const push = FindFunction("list-push-" + side);
-      made->emplace(push, EndFunction{push, is_left});
-      made->emplace(FindFunction("list-pushx-" + side), EndFunction{push, is_left});
-      made->emplace(FindFunction("list-pop-" + side), EndFunction{nullptr, is_left});
+      made->emplace(push, EndFunction{Deed::kPush, is_left, push});
+      made->emplace(FindFunction("list-pushx-" + side), EndFunction{Deed::kPush, is_left, push});
+      made->emplace(FindFunction("list-pop-" + side), EndFunction{Deed::kPop, is_left});
     }
+    made->emplace(FindFunction("list-rotate"), EndFunction{Deed::kRotate});
     return made;
   }();
   const auto found = functions->find(&function);
@@ -35,7 +40,9 @@ const EndFunction* FindEndFunction(const Function& function) {
 
 }  // namespace
 
-bool EndCalls::Has(const Function& function) { return FindEndFunction(function) != nullptr; }
+bool EndCalls::IsAboutEnds(const Function& function) {
+  return FindEndFunction(function) != nullptr;
+}
 
 // Reads segments until the end has so many elements, at least one segment, or all of them. False:
 // the list has changed, or a read was refused.
@@ -79,64 +86,93 @@ bool EndCalls::Push(End& end, const Function& push, std::string_view operand, An
   return true;
 }
 
+// Views the outermost elements of an end, or all if there are fewer. False: as for Make, or the
+// bytes are no elements.
+bool EndCalls::Take(End& end, uint64_t elements, std::string_view* taken) {
+  if (!Reach(end, elements)) return false;
+  std::string_view rest = end.body;
+  std::string_view text;
+  for (uint64_t i = std::min(elements, end.elements); i > 0; --i) {
+    if (end.is_left ? types::TakeElement(rest, &text) : types::TakeLastElement(rest, &text)) {
+      continue;
+    }
+    access_.set_status(types::kNoCollection);
+    return false;
+  }
+  const size_t bytes = end.body.size() - rest.size();
+  *taken = std::string_view(end.body).substr(end.is_left ? 0 : rest.size(), bytes);
+  return true;
+}
+
 bool EndCalls::Pop(End& end, const FunctionCall& call, Answer* answer) {
   std::string_view words = call.operand;
   std::string_view text;
   const auto count = types::TakeText(words, &text) ? ParseInt64(text) : std::nullopt;
   const auto wanted = static_cast<uint64_t>(std::max<int64_t>(count.value_or(1), 1));
-  if (!Reach(end, wanted)) return false;
-  std::string_view rest = end.body;
+  std::string_view taken;
+  if (!Take(end, wanted, &taken)) return false;
   const uint64_t seen = std::min(wanted, end.elements);
-  for (uint64_t i = 0; i < seen; ++i) {
-    if (!(end.is_left ? types::TakeElement(rest, &text) : types::TakeLastElement(rest, &text))) {
-      answer->status = types::kNoCollection;
-      return true;
-    }
-  }
-  const size_t bytes = end.body.size() - rest.size();
-  const size_t begin = end.is_left ? 0 : rest.size();
-  const std::string value = SmallForm(seen, std::string_view(end.body).substr(begin, bytes));
+  const std::string value = SmallForm(seen, taken);
   const FunctionEffect effect = RunFunction(*call.function, value, call.operand, access_.scratch());
   *answer = LargeCall::AnswerOf(effect);
   if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) return true;
   std::string_view left = effect.action == FunctionEffect::Action::kErase ? "" : effect.value;
   uint64_t left_elements = 0;
   if (!left.empty()) TakeVarint(left, &left_elements);
-  end.body.replace(begin, bytes, left);
+  end.body.replace(end.is_left ? 0 : end.body.size() - taken.size(), taken.size(), left);
   end.elements -= seen - left_elements;
   members_ -= seen - left_elements;
   end.is_changed = true;
   return true;
 }
 
-bool EndCalls::RunOne(const FunctionCall& call, Answer* answer) {
+// Takes the element of one end to the other one, or leaves it.
+bool EndCalls::Rotate(const FunctionCall& call, Answer* answer) {
+  std::string_view words = call.operand;
+  std::string_view from;
+  std::string_view to;
+  std::string_view taken;
+  End& source = types::TakeText(words, &from) && from == "left" ? left_ : right_;
+  if (!Take(source, 1, &taken)) return false;
+  // A list of this one element says what the function returns, and whether its operand is right.
+  const std::string value = SmallForm(1, taken);
+  const FunctionEffect effect = RunFunction(*call.function, value, call.operand, access_.scratch());
+  *answer = LargeCall::AnswerOf(effect);
+  if (!effect.status.ok()) return true;
+  answer->integer = static_cast<int64_t>(members_);
+  if (!types::TakeText(words, &to) || to == from) return true;
+  const std::string element(taken);
+  End& target = source.is_left ? right_ : left_;
+  source.body.erase(source.is_left ? 0 : source.body.size() - element.size(), element.size());
+  --source.elements;
+  source.is_changed = true;
+  if (!Reach(target, 0)) return false;
+  target.body.insert(target.is_left ? 0 : target.body.size(), element);
+  ++target.elements;
+  target.is_changed = true;
+  return true;
+}
+
+bool EndCalls::Make(const FunctionCall& call, Answer* answer) {
   const EndFunction& what = *FindEndFunction(*call.function);
   End& end = what.is_left ? left_ : right_;
-  return what.push != nullptr ? Push(end, *what.push, call.operand, answer)
-                              : Pop(end, call, answer);
+  switch (what.deed) {
+    case Deed::kPush:
+      return Push(end, *what.push, call.operand, answer);
+    case Deed::kPop:
+      return Pop(end, call, answer);
+    case Deed::kRotate:
+      return Rotate(call, answer);
+  }
+  return false;
 }
 
-std::optional<Answer> EndCalls::Write() {
-  if (!left_.is_changed && !right_.is_changed) {
-    const bool is_same = access_.Record(key_, types::kList) == record_;
-    return is_same ? std::optional(Answer()) : std::nullopt;
-  }
-  ListChange change(access_, key_, record_);
+bool EndCalls::AddTo(Batch& batch) {
   for (const End* const end : {&left_, &right_}) {
-    if (end->is_changed && !change.Replace(end->is_left, end->old, end->body)) return std::nullopt;
+    if (end->is_changed && !change_.Replace(end->is_left, end->old, end->body)) return false;
   }
-  return change.Commit();
-}
-
-bool EndCalls::Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
-  const size_t answered = answers->size();
-  bool is_read = true;
-  for (const FunctionCall& call : calls) {
-    if (members_ == 0) break;
-    is_read = RunOne(call, &answers->emplace_back());
-    if (!is_read) break;
-  }
-  return FinishCalls(access_, is_read ? Write() : std::nullopt, calls.size(), answered, answers);
+  change_.AddTo(batch);
+  return true;
 }
 
 }  // namespace skep::collections

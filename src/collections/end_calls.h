@@ -1,5 +1,5 @@
-// end_calls.h: functions about the ends of one large list, called one after the other and written
-// at once.
+// end_calls.h: calls about the ends of one large list (joint_calls.h): LPUSH, RPOP, LMOVE onto
+// itself.
 //
 // A push sees an empty list, and what it makes is put in front of, or behind, the elements that
 // there are; a pop sees as many elements of its end as it may take. So a call costs its own
@@ -9,9 +9,6 @@
 //
 // Every write requires the record as it was and stores another one (large_list.h), so the segments
 // are as they were, too: calls that change nothing are answered if the record is still the same.
-//
-// A list that has lost all elements ends, so calls behind the one that takes the last are left to
-// the caller.
 //
 // Thread safety: one owner.
 #pragma once
@@ -23,20 +20,31 @@
 #include <string_view>
 #include <vector>
 
-#include "collections/large_call.h"
+#include "collections/joint_calls.h"
 #include "collections/large_list.h"
 
 namespace skep::collections {
 
-class EndCalls {
+class EndCalls final : public JointCalls {
  public:
   EndCalls(Access& access, std::string_view key, const types::LargeRecord& record)
-      : access_(access), key_(key), record_(record), members_(record.members) {}
+      : JointCalls(access),
+        key_(key),
+        record_(record),
+        change_(access, key, record),
+        members_(record.members) {}
 
-  // Whether it is a push or a pop.
-  static bool Has(const Function& function);
-  // As MemberCalls::Run.
-  bool Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers);
+  // Whether it is a push, a pop, or both.
+  static bool IsAboutEnds(const Function& function);
+
+  void Expect(std::span<const FunctionCall>) override {}
+  bool Make(const FunctionCall& call, Answer* answer) override;
+  void RequireRecord() override {}  // every write does
+  uint64_t members() const override { return members_; }
+  bool has_changes() override { return left_.is_changed || right_.is_changed; }
+  bool AddTo(Batch& batch) override;
+  Answer Done(const Batch& batch) override { return change_.Done(batch); }
+  bool IsNewest() override { return access_.Record(key_, types::kList) == record_; }
 
  private:
   // What calls see and leave of one end.
@@ -49,14 +57,14 @@ class EndCalls {
   };
 
   bool Reach(End& end, uint64_t elements);
-  bool RunOne(const FunctionCall& call, Answer* answer);
   bool Push(End& end, const Function& push, std::string_view operand, Answer* answer);
   bool Pop(End& end, const FunctionCall& call, Answer* answer);
-  std::optional<Answer> Write();
+  bool Rotate(const FunctionCall& call, Answer* answer);
+  bool Take(End& end, uint64_t elements, std::string_view* taken);
 
-  Access& access_;
   const std::string_view key_;
   const types::LargeRecord record_;
+  ListChange change_;
   End left_ = {.is_left = true};
   End right_ = {.is_left = false};
   uint64_t members_;  // of the list, by the calls up to now

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "base/varint.h"
-#include "collections/end_calls.h"
+#include "collections/joint_calls.h"
 #include "collections/large_list.h"
-#include "collections/member_calls.h"
 #include "collections/ranked.h"
 #include "collections/view.h"
 #include "types/sorted_set.h"
@@ -42,6 +41,13 @@ std::optional<Pieces> PiecesOf(uint8_t kind, std::string_view value) {
   auto pieces = ReadPieces(FormOf(MainPart(kind), kind), value);
   if (pieces && kind == types::kHash) std::ranges::sort(*pieces, IsBefore);
   return pieces;
+}
+
+void CopySettings(const Batch& from, Batch& to) {
+  to.set_now_ms(from.now_ms());
+  to.set_scan_bytes_max(from.scan_bytes_max());
+  to.set_scan_visits_max(from.scan_visits_max());
+  to.set_answer_bytes_max(from.answer_bytes_max());
 }
 
 std::string SmallForm(uint64_t members, std::string_view body) {
@@ -82,65 +88,22 @@ std::optional<Answer> LargeCall::Refused(Status status) {
   return answer;
 }
 
-bool FinishCalls(const Access& access, std::optional<Answer> written, size_t calls, size_t answered,
-                 std::vector<Answer>* answers) {
-  if (!written && !access.status().ok()) written.emplace().status = access.status();
-  const bool is_refused = written && !written->status.ok();
-  if (!written || (is_refused && calls > 1)) {
-    answers->resize(answered);
-    return false;
-  }
-  if (answers->size() == answered) answers->emplace_back();
-  for (Answer& answer : std::span(*answers).subspan(answered)) {
-    if (is_refused) answer = {.status = written->status};
-    answer.version = written->version;
-  }
-  answers->back().segments_added = written->segments_added;
-  answers->back().is_erased = written->is_erased;
-  return true;
-}
-
-// Makes one call of those that are made together.
-template <class Calls>
-std::optional<Answer> LargeCall::Alone(Calls calls, const Function& function,
-                                       std::string_view operand) {
-  const FunctionCall call = {.function = &function, .operand = operand};
-  std::vector<Answer> answers;
-  return calls.Run(std::span(&call, 1), &answers) ? std::optional(std::move(answers.front()))
-                                                  : std::nullopt;
-}
-
 std::optional<Answer> LargeCall::Apply(const Function& function, std::string_view operand) {
   if (function.name.ends_with("-length")) {
     Answer answer;
     answer.integer = static_cast<int64_t>(record_.members);
     return answer;
   }
-  if (MemberCalls::Has(function)) {
-    return Alone(MemberCalls(access_, key_, kind_, record_), function, operand);
+  if (JointCalls::Has(function)) {
+    const FunctionCall call = {.function = &function, .operand = operand};
+    std::vector<Answer> answers;
+    const bool is_done =
+        JointCalls::Of(access_, key_, kind_, record_)->Run(std::span(&call, 1), &answers);
+    return is_done ? std::optional(std::move(answers.front())) : std::nullopt;
   }
-  if (EndCalls::Has(function)) return Alone(EndCalls(access_, key_, record_), function, operand);
   if (Ranked::Has(function)) return Ranked(access_, key_, kind_, record_).Apply(function, operand);
   if (kind_ == types::kList) return LargeList(access_, key_, record_).Apply(function, operand);
   return All(function, operand);
-}
-
-std::optional<Answer> LargeCall::Commit(Change& change, const Pieces& before, const Pieces& after,
-                                        int64_t fewest) {
-  if (!change.Edit(before, after)) return Refused(access_.status());
-  switch (change.Commit(fewest)) {
-    case Change::Result::kAgain:
-      return std::nullopt;
-    case Change::Result::kRefused:
-      return Refused(change.status());
-    case Change::Result::kDone:
-      break;
-  }
-  Answer answer;
-  answer.version = change.version();
-  answer.segments_added = change.segments_added();
-  answer.is_erased = change.has_erased();
-  return answer;
 }
 
 // Writes what the function has made of these pieces.
@@ -149,7 +112,8 @@ std::optional<Answer> LargeCall::Write(Change& change, const Pieces& before,
   const bool erases = effect.action == FunctionEffect::Action::kErase;
   const auto after = PiecesOf(kind_, erases ? std::string_view() : effect.value);
   if (!after) return Refused(types::kNoCollection);
-  auto answer = Commit(change, before, *after);
+  if (!change.Edit(before, *after)) return Refused(access_.status());
+  auto answer = change.Commit();
   if (!answer || !answer->status.ok()) return answer;
   answer->integer = effect.integer;
   answer->value = effect.returned;
@@ -197,11 +161,11 @@ std::optional<Answer> LargeCall::Erase(const FunctionEffect& effect) {
   const uint32_t erased = batch.Delete(key_);
   Answer answer = AnswerOf(effect);
   switch (ExecuteChange(access_, batch, &answer.status)) {
-    case Change::Result::kAgain:
+    case WriteResult::kAgain:
       return std::nullopt;
-    case Change::Result::kRefused:
+    case WriteResult::kRefused:
       return Refused(answer.status);
-    case Change::Result::kDone:
+    case WriteResult::kDone:
       break;
   }
   answer.version = batch.outcome(erased).version;

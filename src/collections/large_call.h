@@ -8,10 +8,10 @@
 //   by ranks     HRANDFIELD, ZRANGE, ZRANK (ranked.h)
 //   all          every piece, at one version (view.h)
 //
-// Calls of the first two kinds are made together (collection_engine.h); the others are a LargeCall
-// each. A function that changes nothing is answered from a view, which is of one version. A function
-// that changes something is a Change (change.h), or for a list one atomic batch that requires the
-// record to be as it was.
+// Calls of the first two kinds are made together (joint_calls.h); the others are a LargeCall each.
+// A function that changes nothing is answered from a view, which is of one version. A function that
+// changes something is a Change (change.h), or for a list one atomic batch that requires the record
+// to be as it was.
 //
 // Cost: of the segments that are read, and of those that are written.
 //
@@ -29,22 +29,6 @@
 #include "skep/batch.h"
 
 namespace skep::collections {
-
-// The answer of one call of a function on a large collection.
-struct Answer {
-  Status status;
-  int64_t integer = 0;
-  std::string value;
-  Version version = 0;         // of the write; 0: nothing was written
-  int64_t segments_added = 0;  // fewer, if negative
-  bool is_erased = false;      // the collection has no members any more
-};
-
-// One call of a function of collections.
-struct FunctionCall {
-  const Function* function;
-  std::string_view operand;
-};
 
 class LargeCall {
  public:
@@ -66,15 +50,9 @@ class LargeCall {
   std::optional<Answer> All(const Function& function, std::string_view operand);
   std::optional<Answer> Write(Change& change, const Pieces& before, const FunctionEffect& effect);
   std::optional<Answer> Erase(const FunctionEffect& effect);
-  //   Commit commits that pieces of a change become others; the answer is that of the commit alone
-  std::optional<Answer> Commit(Change& change, const Pieces& before, const Pieces& after,
-                               int64_t fewest = 0);
   static Answer AnswerOf(const FunctionEffect& effect);
 
  private:
-  template <class Calls>
-  static std::optional<Answer> Alone(Calls calls, const Function& function,
-                                     std::string_view operand);
   static std::optional<Answer> Refused(Status status);
 
   Access& access_;
@@ -82,12 +60,6 @@ class LargeCall {
   const uint8_t kind_;
   const types::LargeRecord record_;
 };
-
-// Ends calls that were made together, whose answers are those from `answered` on: gives them what
-// their common write has answered, and if it was refused, the error. Nothing written, or a write
-// that is refused for one of several calls: their answers are taken back, and the result is false.
-bool FinishCalls(const Access& access, std::optional<Answer> written, size_t calls, size_t answered,
-                 std::vector<Answer>* answers);
 
 // The value of a collection in the small form with these pieces.
 std::string SmallForm(uint64_t members, std::string_view body);
@@ -97,6 +69,8 @@ std::string_view SmallForm(const Pieces& pieces, Scratch& scratch);
 std::optional<Pieces> PiecesOf(uint8_t kind, std::string_view value);
 // The pieces by member of a sorted set's entries, ascending.
 Pieces ByMember(const Pieces& entries, Scratch& scratch);
+// Gives a batch the settings of another one.
+void CopySettings(const Batch& from, Batch& to);
 // Runs a function on a value in memory, however large.
 FunctionEffect RunFunction(const Function& function, std::optional<std::string_view> value,
                            std::string_view operand, Scratch& scratch);

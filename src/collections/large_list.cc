@@ -40,15 +40,20 @@ std::vector<ElementRun> CutElements(const Pieces& pieces, size_t bytes_max, bool
 
 // ---- ListChange ----
 
-// Stores a segment of a number, which was read if `old` is not null.
-void ListChange::StoreSegment(uint64_t number, const Segment* old, const ElementRun& run) {
+void ListChange::AddWrite(Batch& batch, const Write& write) const {
   static const Function* const edit = FindFunction("large-segment-edit");
-  Scratch& scratch = batch_.scratch();
-  const std::string_view key = scratch.Copy(ElementsKey(record_.id, number));
-  if (old == nullptr) {
+  Scratch& scratch = batch.scratch();
+  const std::string_view key = scratch.Copy(ElementsKey(record_.id, write.number));
+  if (!write.run) {
+    batch.Delete(key);
+    return;
+  }
+  const ElementRun& run = *write.run;
+  const auto& old = write.old;
+  if (!old) {
     const std::string bytes = types::WriteSegment(
         {.stamp = NextStamp(), .fence = std::nullopt, .pieces = run.elements, .body = run.body});
-    batch_.Add({.op = Op::kPut, .type = types::kSegment, .key = key, .value = scratch.Copy(bytes)});
+    batch.Add({.op = Op::kPut, .type = types::kSegment, .key = key, .value = scratch.Copy(bytes)});
     return;
   }
   if (old->body == run.body) return;
@@ -65,7 +70,7 @@ void ListChange::StoreSegment(uint64_t number, const Segment* old, const Element
                                 .offset = front,
                                 .removed = old->body.size() - front - back,
                                 .inserted = run.body.substr(front, run.body.size() - front - back)};
-  batch_.Apply(key, edit, types::SpliceSegment(old->stamp, splice, scratch));
+  batch.Apply(key, edit, types::SpliceSegment(old->stamp, splice, scratch));
 }
 
 bool ListChange::Replace(bool is_left, const std::vector<std::string>& old, std::string_view body) {
@@ -81,16 +86,15 @@ bool ListChange::Replace(bool is_left, const std::vector<std::string>& old, std:
     if (!segment) return false;
     after_.members -= segment->pieces;
     after_.bytes -= segment->body.size();
-    if (number < new_first || number - new_first >= runs.size()) {
-      batch_.Delete(batch_.scratch().Copy(ElementsKey(record_.id, number)));
-    } else {
-      StoreSegment(number, &*segment, runs[number - new_first]);
-    }
+    const bool stays = number >= new_first && number - new_first < runs.size();
+    writes_.push_back({.number = number,
+                       .old = segment,
+                       .run = stays ? std::optional(runs[number - new_first]) : std::nullopt});
   }
   for (size_t i = 0; i < runs.size(); ++i) {
     const uint64_t number = new_first + i;
     const bool was_there = number >= old_first && number - old_first < old.size();
-    if (!was_there) StoreSegment(number, nullptr, runs[i]);
+    if (!was_there) writes_.push_back({.number = number, .old = std::nullopt, .run = runs[i]});
     after_.members += runs[i].elements;
   }
   after_.bytes += body.size();
@@ -98,23 +102,44 @@ bool ListChange::Replace(bool is_left, const std::vector<std::string>& old, std:
   return true;
 }
 
-std::optional<Answer> ListChange::Commit() {
+void ListChange::AddTo(Batch& batch) {
   ++after_.writes;
   constexpr uint8_t kType = types::kLargeForm + types::kList;
-  batch_.Add(
-      {.op = Op::kRequireValue, .type = kType, .key = key_, .other = types::BytesOf(record_)});
-  const uint32_t stored = after_.members == 0 ? batch_.Delete(key_)
-                                              : batch_.Add({.op = Op::kPut,
-                                                            .type = kType,
-                                                            .key = key_,
-                                                            .value = types::BytesOf(after_),
-                                                            .deadline_ms = kKeepDeadline});
+  Scratch& scratch = batch.scratch();
+  batch.Add({.op = Op::kRequireValue,
+             .type = kType,
+             .key = key_,
+             .other = scratch.Copy(types::BytesOf(record_))});
+  for (const Write& write : writes_) AddWrite(batch, write);
+  record_slot_ = after_.members == 0 ? batch.Delete(key_)
+                                     : batch.Add({.op = Op::kPut,
+                                                  .type = kType,
+                                                  .key = key_,
+                                                  .value = scratch.Copy(types::BytesOf(after_)),
+                                                  .deadline_ms = kKeepDeadline});
+}
+
+Answer ListChange::Done(const Batch& batch) const {
   Answer answer;
-  if (ExecuteChange(access_, batch_, &answer.status) == Change::Result::kAgain) return std::nullopt;
-  answer.version = batch_.outcome(stored).version;
+  answer.version = batch.outcome(record_slot_).version;
   answer.is_erased = after_.members == 0;
   answer.segments_added = segments_added_;
   return answer;
+}
+
+std::optional<Answer> ListChange::Commit() {
+  Batch batch(Batch::Kind::kAtomic);
+  AddTo(batch);
+  Answer answer;
+  switch (ExecuteChange(access_, batch, &answer.status)) {
+    case WriteResult::kAgain:
+      return std::nullopt;
+    case WriteResult::kRefused:
+      return answer;
+    case WriteResult::kDone:
+      return Done(batch);
+  }
+  return std::nullopt;
 }
 
 // ---- LargeList ----

@@ -49,18 +49,28 @@ class ListChange {
   // Replaces the outermost segments of an end, as they were read, by segments of these elements.
   // Both must outlive the commit. False: they are no segments, or no elements.
   bool Replace(bool is_left, const std::vector<std::string>& old, std::string_view body);
-  // Writes it all on the condition that the record is as it was; the answer is that of the write.
-  // Nothing: the list has changed.
+  // Adds the writes to an atomic batch, on the condition that the record is as it was.
+  void AddTo(Batch& batch);
+  // The answer of the write, of a batch that was applied.
+  Answer Done(const Batch& batch) const;
+  // Both, with a batch of its own. Nothing: the list has changed.
   std::optional<Answer> Commit();
 
  private:
-  void StoreSegment(uint64_t number, const Segment* old, const ElementRun& run);
+  // What is stored or deleted of one segment.
+  struct Write {
+    uint64_t number;
+    std::optional<Segment> old;     // that was read; nothing: it is new
+    std::optional<ElementRun> run;  // nothing: it is deleted
+  };
+  void AddWrite(Batch& batch, const Write& write) const;
 
   Access& access_;
   const std::string_view key_;
   const types::LargeRecord record_;
   types::LargeRecord after_;
-  Batch batch_{Batch::Kind::kAtomic};
+  std::vector<Write> writes_;
+  uint32_t record_slot_ = 0;
   int64_t segments_added_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "collections/large_call.h"
 #include "types/sorted_set.h"
 #include "types/text.h"
 
@@ -38,10 +39,15 @@ const Operand* MemberOperand(const Function& function) {
   return found == operands->end() ? nullptr : &found->second;
 }
 
-// Appends the members of an operand, ascending, each once. An operand that is malformed has some of
-// them: the function says what is wrong with it.
+void SortEachOnce(std::vector<std::string_view>& names) {
+  std::ranges::sort(names);
+  const auto rest = std::ranges::unique(names);
+  names.erase(rest.begin(), rest.end());
+}
+
+// Appends the members of an operand. One that is malformed has some of them: the function says what
+// is wrong with it.
 void AppendMembers(Operand kind, std::string_view operand, std::vector<std::string_view>* to) {
-  const auto begin = static_cast<ptrdiff_t>(to->size());
   if (kind == Operand::kEntries) {
     types::Entry entry;
     operand.remove_prefix(std::min<size_t>(operand.size(), 1));
@@ -53,30 +59,15 @@ void AppendMembers(Operand kind, std::string_view operand, std::vector<std::stri
       if (kind == Operand::kFirstText) break;
     }
   }
-  std::sort(to->begin() + begin, to->end());
-  to->erase(std::unique(to->begin() + begin, to->end()), to->end());
 }
 
 }  // namespace
 
-bool MemberCalls::Has(const Function& function) { return MemberOperand(function) != nullptr; }
+bool MemberCalls::Names(const Function& function) { return MemberOperand(function) != nullptr; }
 
 MemberCalls::Member* MemberCalls::Find(std::string_view name) {
   const auto at = std::ranges::lower_bound(members_, name, {}, &Member::name);
   return at != members_.end() && at->name == name ? &*at : nullptr;
-}
-
-// Lists the members that the calls name.
-void MemberCalls::Name(std::span<const FunctionCall> calls) {
-  for (const FunctionCall& call : calls) {
-    AppendMembers(*MemberOperand(*call.function), call.operand, &names_);
-    name_ends_.push_back(names_.size());
-  }
-  std::vector<std::string_view> all = names_;
-  std::ranges::sort(all);
-  const auto rest = std::ranges::unique(all);
-  all.erase(rest.begin(), rest.end());
-  for (const std::string_view name : all) members_.push_back({.name = name});
 }
 
 // The piece of the small form of one of the members' part.
@@ -91,40 +82,54 @@ std::optional<Piece> MemberCalls::SmallPiece(const Piece& piece) {
   return Piece{.place = {.score = score, .member = piece.place.member}, .bytes = writer.bytes()};
 }
 
-// Reads the members. False: the collection is gone, or a read was refused.
-bool MemberCalls::Read() {
-  Segments& segments = change_->Of(Part::kMembers);
-  if (!access_.wants_newest()) {
-    Lookup lookup(access_);
-    for (const Member& member : members_) lookup.Add(segments, member.name);
-    is_newest_ = lookup.Run(key_, kind_) == record_;
-  }
+void MemberCalls::Expect(std::span<const FunctionCall> calls) {
+  if (access_.wants_newest()) return;
   std::vector<std::string_view> names;
-  for (size_t i = 0; i < members_.size();) {
-    const Loaded* const loaded = segments.Find(members_[i].name);
+  for (const FunctionCall& call : calls) {
+    AppendMembers(*MemberOperand(*call.function), call.operand, &names);
+  }
+  SortEachOnce(names);
+  Lookup lookup(access_);
+  for (const std::string_view name : names) lookup.Add(change_.Of(Part::kMembers), name);
+  is_of_record_ = lookup.Run(key_, kind_) == record_;
+  Read(names);
+}
+
+// Reads members, which ascend and were not read before. False: the collection is gone, or a read
+// was refused.
+bool MemberCalls::Read(std::span<const std::string_view> names) {
+  for (size_t i = 0; i < names.size();) {
+    const Loaded* const loaded = change_.Of(Part::kMembers).Find(names[i]);
     if (loaded == nullptr) return false;
     const Segment& segment = loaded->segment;
     const size_t begin = i;
-    names.clear();
     do {
-      names.push_back(members_[i++].name);
-    } while (i < members_.size() && (!segment.fence || members_[i].name < *segment.fence));
-    FindPieces(FormOf(Part::kMembers, kind_), segment.body, names,
+      const auto at = std::ranges::lower_bound(members_, names[i], {}, &Member::name);
+      members_.insert(at, {.name = names[i++]});
+    } while (i < names.size() && (!segment.fence || names[i] < *segment.fence));
+    FindPieces(FormOf(Part::kMembers, kind_), segment.body, names.subspan(begin, i - begin),
                [&](size_t at, const Piece& piece) {
-                 Member& member = members_[begin + at];
-                 member.before = member.now = SmallPiece(piece);
+                 Member* const member = Find(names[begin + at]);
+                 member->before = member->now = SmallPiece(piece);
                });
   }
   return true;
 }
 
-// Makes a call on what its members are now.
-void MemberCalls::RunOne(const FunctionCall& call, std::span<const std::string_view> names,
-                         Answer* answer) {
+bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
+  names_.clear();
+  AppendMembers(*MemberOperand(*call.function), call.operand, &names_);
+  SortEachOnce(names_);
+  for (const std::string_view& name : names_) {
+    if (Find(name) == nullptr) {
+      is_of_record_ = false;
+      if (!Read(std::span(&name, 1))) return false;
+    }
+  }
   Scratch& scratch = access_.scratch();
   own_.clear();
   seen_.clear();
-  for (const std::string_view name : names) {
+  for (const std::string_view name : names_) {
     own_.push_back(Find(name));
     if (own_.back()->now) seen_.push_back(*own_.back()->now);
   }
@@ -133,62 +138,48 @@ void MemberCalls::RunOne(const FunctionCall& call, std::span<const std::string_v
   if (!seen_.empty()) value = SmallForm(seen_, scratch);
   const FunctionEffect effect = RunFunction(*call.function, value, call.operand, scratch);
   *answer = LargeCall::AnswerOf(effect);
-  if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) return;
+  if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) return true;
   const bool erases = effect.action == FunctionEffect::Action::kErase;
   const auto after = PiecesOf(kind_, erases ? std::string_view() : effect.value);
   if (!after) {
     answer->status = types::kNoCollection;
-    return;
+    return true;
   }
   for (Member* const member : own_) member->now.reset();
   for (const Piece& piece : *after) {
-    Member* const member = Find(piece.place.member);
-    if (member == nullptr) answer->status = types::kNoCollection;
-    if (member != nullptr) member->now = piece;
+    if (Member* const member = Find(piece.place.member)) member->now = piece;
   }
   added_ += static_cast<int64_t>(after->size()) - static_cast<int64_t>(seen_.size());
   fewest_ = std::min(fewest_, added_);
+  return true;
 }
 
-// Writes what has become of the members. Nothing: the collection has changed meanwhile.
-std::optional<Answer> MemberCalls::Write() {
+bool MemberCalls::has_changes() {
+  return std::ranges::any_of(members_, [](const Member& member) { return member.is_changed(); });
+}
+
+bool MemberCalls::IsNewest() {
+  if (is_of_record_) return true;
+  // What a Lookup has read of another version may be older.
+  if (!access_.wants_newest()) return false;
+  return change_.Of(Part::kMembers).all().size() == 1 || access_.Record(key_, kind_) == record_;
+}
+
+bool MemberCalls::AddTo(Batch& batch) {
   Pieces before;
   Pieces after;
   for (const Member& member : members_) {
-    if (member.before.has_value() == member.now.has_value() &&
-        (!member.now || member.before->bytes == member.now->bytes)) {
-      continue;
-    }
+    if (!member.is_changed()) continue;
     if (member.before) before.push_back(*member.before);
     if (member.now) after.push_back(*member.now);
-  }
-  Answer answer;
-  if (before.empty() && after.empty()) {
-    const bool is_one_state =
-        is_newest_ || (access_.wants_newest() && (change_->Of(Part::kMembers).all().size() == 1 ||
-                                                  access_.Record(key_, kind_) == record_));
-    return is_one_state ? std::optional(answer) : std::nullopt;
   }
   if (kind_ == types::kSortedSet) {
     std::ranges::sort(before, IsBefore);
     std::ranges::sort(after, IsBefore);
   }
-  return LargeCall(access_, key_, kind_, record_).Commit(*change_, before, after, fewest_);
-}
-
-bool MemberCalls::Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
-  const size_t answered = answers->size();
-  change_.emplace(access_, key_, kind_, record_);
-  Name(calls);
-  const bool is_read = Read();
-  size_t done = 0;
-  for (; is_read && done < calls.size(); ++done) {
-    if (static_cast<int64_t>(record_.members) + added_ <= 0) break;
-    const size_t begin = done == 0 ? 0 : name_ends_[done - 1];
-    RunOne(calls[done], std::span(names_).subspan(begin, name_ends_[done] - begin),
-           &answers->emplace_back());
-  }
-  return FinishCalls(access_, is_read ? Write() : std::nullopt, calls.size(), answered, answers);
+  if (!change_.Edit(before, after)) return false;
+  change_.AddTo(batch, fewest_);
+  return true;
 }
 
 }  // namespace skep::collections

@@ -1,0 +1,280 @@
+#include "collections/atomic_calls.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "collections/collection_engine.h"
+#include "collections/large_call.h"
+#include "engine/partial_batch.h"
+#include "engine/request_chain.h"
+#include "types/form_scope.h"
+
+namespace skep::collections {
+namespace {
+
+bool IsLength(const Function& function) { return function.name.ends_with("-length"); }
+
+// Whether the request asks for the bytes of a collection.
+bool ReadsWhole(const Request& r) {
+  return r.op == Op::kGet && r.type != kPlainType && !r.has(Request::kNoValue);
+}
+
+}  // namespace
+
+bool AtomicCalls::IsLarge(const Request& r) const {
+  return !IsRange(r.op) && keys_.contains(r.key);
+}
+
+// Whether the slot can be a call that is made beforehand, or stays beside such calls.
+bool AtomicCalls::IsSoSlot(const Request& r) const {
+  if (IsWrite(r.op) && (IsRange(r.op) || r.op == Op::kDeleteAll)) return false;
+  if (r.op == Op::kMove && keys_.contains(r.other)) return false;
+  if (!IsLarge(r)) return true;
+  switch (r.op) {
+    case Op::kApply:
+      return JointCalls::Has(*r.function) || IsLength(*r.function) || r.function->reads_only;
+    case Op::kExpire:
+      return r.deadline_ms == 0 || r.deadline_ms > batch_.now_ms();
+    case Op::kGet:
+    case Op::kRequireAbsent:
+    case Op::kRequirePresent:
+    case Op::kRequireUnchanged:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool AtomicCalls::IsSo() const {
+  const auto requests = batch_.requests();
+  if (!std::ranges::all_of(requests, [&](const Request& r) { return IsSoSlot(r); })) return false;
+  bool is_so = true;
+  ForEachPart(batch_, [&](const skep::Part& part) {
+    const auto own = requests.subspan(part.begin, part.end - part.begin);
+    const auto calls = std::ranges::count_if(
+        own, [&](const Request& r) { return IsLarge(r) && (r.op == Op::kApply || ReadsWhole(r)); });
+    is_so = is_so && (part.is_first || calls == 0 || calls == std::ssize(own));
+    return true;
+  });
+  return is_so;
+}
+
+// False: a key has no large collection any more, or one of another kind than is asked for.
+bool AtomicCalls::ReadRecords() {
+  for (auto& [name, key] : keys_) {
+    const uint8_t type = access_.TypeOf(name);
+    key.kind = types::KindOf(type);
+    const auto record = types::IsLarge(type) ? access_.Record(name, key.kind) : std::nullopt;
+    if (!record) return false;
+    key.record = *record;
+    key.deadline_ms = access_.deadline_ms();
+  }
+  return std::ranges::all_of(batch_.requests(), [&](const Request& r) {
+    const bool is_call = IsLarge(r) && (r.op == Op::kApply || ReadsWhole(r));
+    return !is_call || KindWanted(r) == keys_.find(r.key)->second.kind;
+  });
+}
+
+// Makes beforehand a call on a key that is not large and that nothing before it has written.
+AtomicCalls::End AtomicCalls::Foresee(uint32_t slot) {
+  const Request& r = batch_.requests()[slot];
+  if (r.op != Op::kApply || r.function == nullptr || r.flags != 0) return End::kNotSo;
+  const auto before = batch_.requests().first(slot);
+  const bool is_first = std::ranges::none_of(before, [&](const Request& earlier) {
+    return IsWrite(earlier.op) && (earlier.key == r.key || earlier.op == Op::kMove);
+  });
+  if (!is_first) return End::kNotSo;
+  const auto value = access_.Get(r.key, r.function->type);
+  if (!value && access_.IsPresent(r.key)) return End::kNotSo;
+  Scratch& scratch = whole_.scratch();
+  if (value) {
+    whole_.Add({.op = Op::kRequireValue,
+                .type = r.function->type,
+                .key = r.key,
+                .other = scratch.Copy(*value)});
+  } else {
+    whole_.RequireAbsent(r.key);
+  }
+  const FunctionEffect effect =
+      RunFunction(*r.function, value ? std::optional<std::string_view>(*value) : std::nullopt,
+                  r.value, access_.scratch());
+  if (!effect.status.ok()) return End::kNotSo;
+  slots_[slot].known = std::string(effect.returned);
+  return End::kDone;
+}
+
+// Gives a request that has the outcome of another one for its operand that operand, if the other
+// one is a call that was made, or the request itself is such a call.
+AtomicCalls::End AtomicCalls::ResolveOperand(uint32_t slot) {
+  Request& r = slots_[slot].request;
+  if (r.op != Op::kApply || !r.has(Request::kOperandOfSlot)) return End::kDone;
+  if (r.limit >= slot) return End::kNotSo;
+  Slot& source = slots_[r.limit];
+  if (source.deed == Deed::kStays && !source.known) {
+    if (!IsLarge(r)) return End::kDone;
+    if (const End end = Foresee(r.limit); end != End::kDone) return end;
+  }
+  const std::string_view found =
+      source.known ? std::string_view(*source.known) : std::string_view(source.answer.value);
+  const bool is_done =
+      HasUnlessSome(r) ? found.empty() : !(r.has(Request::kUnlessNone) && found.empty());
+  if (!is_done) {
+    slots_[slot].deed = Deed::kNothing;
+    if (HasUnlessSome(r)) slots_[slot].answer.value = found;
+    return End::kDone;
+  }
+  r.value = whole_.scratch().Concat(r.value, found);
+  r.flags = 0;
+  r.limit = kNoLimit;
+  return End::kDone;
+}
+
+AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
+  const Request& r = slots_[slot].request;
+  Answer& answer = slots_[slot].answer;
+  slots_[slot].deed = Deed::kAnswered;
+  const bool is_joint =
+      r.op == Op::kApply && (JointCalls::Has(*r.function) || IsLength(*r.function));
+  if (is_joint) {
+    if (key.calls == nullptr) key.calls = JointCalls::Of(access_, r.key, key.kind, key.record);
+    if (IsLength(*r.function)) {
+      key.calls->RequireRecord();
+      answer.integer = static_cast<int64_t>(key.calls->members());
+      return End::kDone;
+    }
+    if (key.calls->members() == 0) return End::kNotSo;
+    const FunctionCall call = {.function = r.function, .operand = r.value};
+    if (!key.calls->Make(call, &answer)) return End::kAgain;
+    return answer.status.ok() ? End::kDone : End::kNotSo;
+  }
+  key.is_read = true;
+  LargeCall call(access_, r.key, key.kind, key.record);
+  auto read = r.op == Op::kApply ? call.Apply(*r.function, r.value) : call.Whole();
+  if (!read) return End::kAgain;
+  if (!read->status.ok()) return End::kNotSo;
+  answer = std::move(*read);
+  // The view was of a state between the record that was read before and the one that is read now.
+  return access_.Record(r.key, key.kind) == key.record ? End::kDone : End::kAgain;
+}
+
+// Makes the calls, in the order of the slots.
+AtomicCalls::End AtomicCalls::Make() {
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    slots_[slot].request = batch_.requests()[slot];
+    if (const End end = ResolveOperand(slot); end != End::kDone) return end;
+    const Request& r = slots_[slot].request;
+    const bool is_call = IsLarge(r) && (r.op == Op::kApply || ReadsWhole(r));
+    if (!is_call || slots_[slot].deed == Deed::kNothing) continue;
+    const End end = MakeCall(keys_.find(r.key)->second, slot);
+    if (end != End::kDone) return end;
+  }
+  return End::kDone;
+}
+
+// Adds what the calls depend on and what they write.
+void AtomicCalls::AddFront() {
+  for (auto& [name, key] : keys_) {
+    if (key.calls != nullptr && key.calls->has_changes()) continue;
+    whole_.Add({.op = Op::kRequireValue,
+                .type = static_cast<uint8_t>(types::kLargeForm + key.kind),
+                .key = name,
+                .other = types::BytesOf(key.record)});
+  }
+}
+
+// Adds the requests that stay, in the parts that they have.
+void AtomicCalls::AddOthers() {
+  const auto parts = batch_.part_begins();
+  size_t next = 0;
+  bool begins = false;
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    for (; next < parts.size() && parts[next] == slot; ++next) begins = true;
+    Slot& own = slots_[slot];
+    if (own.deed != Deed::kStays) continue;
+    if (begins) whole_.BeginPart();
+    begins = false;
+    const bool is_chained =
+        own.request.op == Op::kApply && own.request.has(Request::kOperandOfSlot);
+    if (is_chained) own.request.limit = slots_[own.request.limit].at;
+    own.at = whole_.Add(own.request);
+  }
+}
+
+void AtomicCalls::Finish(const Fill& fill) {
+  BatchWriter out(batch_);
+  std::map<std::string_view, Answer> written;
+  for (auto& [name, key] : keys_) {
+    const bool writes = whole_.applied() && key.calls != nullptr && key.calls->has_changes();
+    if (writes) written.emplace(name, key.calls->Done(whole_));
+  }
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    Slot& own = slots_[slot];
+    if (own.deed == Deed::kStays) {
+      CopyOutcome(whole_, own.at, out, slot);
+    } else if (!whole_.applied()) {
+      out.outcome(slot).verdict = Verdict::kAborted;
+    } else if (own.deed == Deed::kNothing) {
+      out.outcome(slot).verdict = Verdict::kDone;
+      out.outcome(slot).value = out.scratch().Copy(own.answer.value);
+    } else {
+      const Key& key = keys_.find(own.request.key)->second;
+      if (const auto at = written.find(own.request.key); at != written.end()) {
+        // What the write of the key has added is counted once.
+        own.answer.version = at->second.version;
+        own.answer.segments_added = std::exchange(at->second.segments_added, 0);
+        own.answer.is_erased = at->second.is_erased;
+      }
+      access_.set_deadline_ms(key.deadline_ms);
+      fill(slot, key.kind, own.answer);
+    }
+  }
+  for (const Effect& effect : whole_.effects()) {
+    const auto of = std::ranges::find_if(slots_, [&](const Slot& slot) {
+      return slot.deed == Deed::kStays && slot.at == effect.slot;
+    });
+    if (of != slots_.end()) out.NoteAgain(static_cast<uint32_t>(of - slots_.begin()), effect);
+  }
+  out.set_applied(whole_.applied());
+}
+
+AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill) {
+  if (!IsSo() || !ReadRecords()) return End::kNotSo;
+  access_.WantNewest();
+  CopySettings(batch_, whole_);
+  whole_.set_notes_effects(BatchWriter(batch_).notes_effects());
+  if (const End end = Make(); end != End::kDone) return end;
+  for (auto& [name, key] : keys_) {
+    if (key.calls == nullptr) continue;
+    if (!key.calls->has_changes()) {
+      if (!key.calls->IsNewest()) return End::kAgain;
+    } else if (key.is_read) {
+      return End::kNotSo;
+    } else if (!key.calls->AddTo(whole_)) {
+      return End::kAgain;
+    }
+  }
+  AddFront();
+  front_ = static_cast<uint32_t>(whole_.size());
+  AddOthers();
+  {
+    const types::FormScope scope(value_bytes_max, false);
+    access_.Execute(whole_);
+  }
+  if (!whole_.applied()) {
+    Status status;
+    switch (ResultOf(whole_, 0, front_, &status)) {
+      case WriteResult::kAgain:
+        return End::kAgain;
+      case WriteResult::kRefused:
+        BatchWriter(batch_).RefuseAll(status);
+        return End::kDone;
+      case WriteResult::kDone:
+        break;  // another condition or request of the first part is at fault
+    }
+  }
+  Finish(fill);
+  return End::kDone;
+}
+
+}  // namespace skep::collections

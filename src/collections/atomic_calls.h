@@ -1,0 +1,98 @@
+// atomic_calls.h: an atomic batch in which calls of functions on large collections are among other
+// requests.
+//
+// The calls are made beforehand, in their order, on what is read then (joint_calls.h). Then one
+// atomic batch has, in front, the conditions under which they would be made again with the same
+// answers, and what they write; and behind that the other requests. So the batch costs, for each
+// large collection, the segments that its calls are about.
+//
+//   operand of a call is the outcome of     done how
+//     a call on a large collection          it is known
+//     a call on another key                 that is made beforehand too, on the key's value, which
+//                                           becomes a condition
+//   operand of another request is the       it gets the operand as it is known by then
+//   outcome of a call
+//
+// It is not done so, and nothing is done, if a large collection is deleted, moved, stored or within
+// a range that is written; if a call is of a function that looks at more than a few pieces and
+// another one writes the same collection; if a call answers an error, or the collection loses all
+// its members and gets new ones; and if a part of the batch behind the first one has a call beside
+// other requests: that part alone may fail.
+//
+// Progress: as a change (change.h); the caller bounds the tries.
+//
+// Thread safety: one owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "collections/joint_calls.h"
+#include "engine/batch_writer.h"
+
+namespace skep::collections {
+
+class AtomicCalls {
+ public:
+  enum class End : uint8_t { kDone, kAgain, kNotSo };
+  // Writes the answer of a slot into the batch that the caller has.
+  using Fill = std::function<void(uint32_t slot, uint8_t kind, const Answer& answer)>;
+
+  // `large`: the keys of points of collections in the batch that have a large one.
+  AtomicCalls(Access& access, Batch& batch, std::span<const std::string_view> large)
+      : access_(access), batch_(batch), slots_(batch.size()) {
+    for (const std::string_view key : large) keys_.try_emplace(key);
+  }
+
+  // `value_bytes_max`: of the engine. kDone: the outcomes of the batch are those of its execution;
+  // it may not be applied.
+  End Try(size_t value_bytes_max, const Fill& fill);
+
+ private:
+  struct Key {
+    uint8_t kind = kPlainType;
+    types::LargeRecord record;
+    uint64_t deadline_ms = 0;
+    std::unique_ptr<JointCalls> calls;  // null: none was made
+    bool is_read = false;               // by a function that reads many pieces, or as a whole
+  };
+  enum class Deed : uint8_t {
+    kStays,     // it is executed with the batch
+    kAnswered,  // it is a call that was made
+    kNothing,   // its operand is a call that found nothing, or something: it is not done
+  };
+  struct Slot {
+    Deed deed = Deed::kStays;
+    Answer answer;
+    Request request;                   // with its operand, if it stays
+    uint32_t at = 0;                   // its slot in the batch that is executed, if it stays
+    std::optional<std::string> known;  // the value that a request which stays will return
+  };
+
+  bool IsSo() const;
+  bool IsSoSlot(const Request& request) const;
+  bool ReadRecords();
+  End Make();
+  End MakeCall(Key& key, uint32_t slot);
+  End ResolveOperand(uint32_t slot);
+  End Foresee(uint32_t slot);
+  void AddFront();
+  void AddOthers();
+  void Finish(const Fill& fill);
+  bool IsLarge(const Request& request) const;
+
+  Access& access_;
+  Batch& batch_;
+  std::map<std::string_view, Key> keys_;
+  std::vector<Slot> slots_;
+  Batch whole_{Batch::Kind::kAtomic};
+  uint32_t front_ = 0;  // slots of whole_ that are not of the batch
+};
+
+}  // namespace skep::collections

@@ -1,0 +1,61 @@
+#include "collections/joint_calls.h"
+
+#include "collections/end_calls.h"
+#include "collections/member_calls.h"
+
+namespace skep::collections {
+
+bool JointCalls::Has(const Function& function) {
+  return MemberCalls::Names(function) || EndCalls::IsAboutEnds(function);
+}
+
+std::unique_ptr<JointCalls> JointCalls::Of(Access& access, std::string_view key, uint8_t kind,
+                                           const types::LargeRecord& record) {
+  if (kind == types::kList) return std::make_unique<EndCalls>(access, key, record);
+  return std::make_unique<MemberCalls>(access, key, kind, record);
+}
+
+// Writes what the calls have made. Nothing: the collection has changed meanwhile.
+std::optional<Answer> JointCalls::Write() {
+  Answer answer;
+  if (!has_changes()) return IsNewest() ? std::optional(answer) : std::nullopt;
+  Batch batch(Batch::Kind::kAtomic);
+  if (!AddTo(batch)) return std::nullopt;
+  switch (ExecuteChange(access_, batch, &answer.status)) {
+    case WriteResult::kAgain:
+      return std::nullopt;
+    case WriteResult::kRefused:
+      return answer;
+    case WriteResult::kDone:
+      return Done(batch);
+  }
+  return std::nullopt;
+}
+
+bool JointCalls::Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
+  const size_t answered = answers->size();
+  Expect(calls);
+  bool is_read = true;
+  for (const FunctionCall& call : calls) {
+    if (members() == 0) break;
+    is_read = Make(call, &answers->emplace_back());
+    if (!is_read) break;
+  }
+  std::optional<Answer> written = is_read ? Write() : std::nullopt;
+  if (!written && !access_.status().ok()) written.emplace().status = access_.status();
+  // What is refused is refused because of one of the calls, so the caller makes each alone.
+  const bool is_refused = written && !written->status.ok();
+  if (!written || (is_refused && calls.size() > 1)) {
+    answers->resize(answered);
+    return false;
+  }
+  for (Answer& answer : std::span(*answers).subspan(answered)) {
+    if (is_refused) answer = {.status = written->status};
+    answer.version = written->version;
+  }
+  answers->back().segments_added = written->segments_added;
+  answers->back().is_erased = written->is_erased;
+  return true;
+}
+
+}  // namespace skep::collections
