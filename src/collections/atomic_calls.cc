@@ -216,6 +216,7 @@ void AtomicCalls::Finish(const Fill& fill) {
       out.outcome(slot).verdict = Verdict::kAborted;
     } else if (own.deed == Deed::kNothing) {
       out.outcome(slot).verdict = Verdict::kDone;
+      out.outcome(slot).present = IsLarge(own.request);
       out.outcome(slot).value = out.scratch().Copy(own.answer.value);
     } else {
       const Key& key = keys_.find(own.request.key)->second;

@@ -134,7 +134,7 @@ bool WasThere(const Edit& edit, const Pieces& before);
 // The pieces as the value of a segment, with a stamp of its own.
 std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
                       std::optional<std::string_view> fence);
-// What has become of the slots of a batch that is not applied. kDone: they were not at fault. kAgain:
+// What has become of slots of a batch that is not applied. kDone: they were not at fault. kAgain:
 // one of their conditions has failed. Otherwise *status is that of the slot that was refused.
 WriteResult ResultOf(const Batch& batch, uint32_t begin, uint32_t end, Status* status);
 // Executes an atomic batch of conditions and writes, all of which is a change.

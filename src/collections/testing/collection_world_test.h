@@ -73,16 +73,18 @@ inline const Function* Named(std::string_view name) {
 
 // What a call of a function has answered.
 struct Reply {
-  Verdict verdict;
-  Code code;
-  std::string text;
-  int64_t integer;
-  std::string value;
-  bool present;
+  Verdict verdict = Verdict::kDone;
+  Code code = Code::kOk;
+  std::string text = {};
+  int64_t integer = 0;
+  std::string value = {};
+  bool present = false;
   friend bool operator==(const Reply&, const Reply&) = default;
 };
 
 inline Reply ReplyOf(const Outcome& out) {
+  // Nothing else counts of a request that was taken back.
+  if (out.verdict == Verdict::kAborted) return {.verdict = out.verdict};
   return {.verdict = out.verdict,
           .code = out.status.code(),
           .text = out.status.ok() ? std::string() : std::string(out.status.what()),

@@ -244,7 +244,8 @@ TEST_P(CollectionsTest, BatchesKeepTheOrderOfAKey) {
   World parts(48, GetParam());
   World whole(0, GetParam());
   for (int round = 0; round < 600; ++round) {
-    const bool is_atomic = round % 3 == 0;
+    const bool is_atomic = round % 3 != 1;
+    const bool has_parts = round % 3 == 0;
     const auto kind = is_atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
     std::vector<Step> steps;
     for (size_t i = draws.Below(12) + 1; i > 0; --i) {
@@ -254,12 +255,14 @@ TEST_P(CollectionsTest, BatchesKeepTheOrderOfAKey) {
       if (other == 1) step.function = "look";
       if (other == 2 && is_atomic) step.function = "move";
       if (other == 3) step.function = "put";
+      if (is_atomic && draws.Below(8) == 0) step.function = "transfer";
       steps.push_back(step);
     }
+    const std::string one = TextsOperand({"1"});
     const auto run = [&](World& world, std::vector<Reply>* replies) {
       Batch batch(kind);
       for (const Step& step : steps) {
-        if (is_atomic) batch.BeginPart();
+        if (has_parts) batch.BeginPart();
         if (step.function == "delete") {
           batch.Delete(step.key);
         } else if (step.function == "look") {
@@ -268,6 +271,15 @@ TEST_P(CollectionsTest, BatchesKeepTheOrderOfAKey) {
           batch.Move(step.key, "other");
         } else if (step.function == "put") {
           batch.Put(step.key, "a string");
+        } else if (step.function == "transfer") {
+          const bool leaves = step.operand.size() % 2 == 0;
+          const uint32_t taken =
+              batch.Apply(leaves ? "list" : "other", Named("list-pop-left"), one);
+          batch.Add({.op = Op::kApply,
+                     .flags = Request::kOperandOfSlot | Request::kUnlessNone,
+                     .limit = taken,
+                     .key = leaves ? "other" : "list",
+                     .function = Named("list-push-right")});
         } else {
           batch.Apply(step.key, Named(step.function), step.operand);
         }
@@ -281,61 +293,13 @@ TEST_P(CollectionsTest, BatchesKeepTheOrderOfAKey) {
     std::vector<Reply> in_one;
     run(parts, &in_parts);
     run(whole, &in_one);
-    for (size_t i = 0; i < steps.size(); ++i) {
-      // Fields of a hash come in an order of their own.
-      ASSERT_EQ(in_parts[i], in_one[i]) << "round " << round << " slot " << i << " "
-                                        << steps[i].function << (is_atomic ? " atomic" : "");
+    ASSERT_EQ(in_parts.size(), in_one.size());
+    for (size_t i = 0; i < in_one.size(); ++i) {
+      ASSERT_EQ(in_parts[i], in_one[i])
+          << "round " << round << " slot " << i << (is_atomic ? " atomic" : "");
     }
     ASSERT_EQ(parts.engine().Verify(), nullptr) << "round " << round;
     if (round % 16 == 0) parts.MaintainAll();
-  }
-}
-
-// Goal: a collection that loses its last member within calls that are made together ends there:
-// what the next call makes is another one, without the deadline.
-// Method: a large set and a large list with deadlines are emptied and filled again by one batch.
-TEST_P(CollectionsTest, EmptiedAndFilledInOneBatch) {
-  World world(48, GetParam());
-  Engine& engine = world.engine();
-  Words words;
-  for (int i = 0; i < 60; ++i) words.push_back("member " + std::to_string(i));
-  const std::string all = TextsOperand(words);
-  const auto deadline_of = [&](std::string_view key) {
-    Batch look;
-    look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
-    engine.Execute(look);
-    return look.outcome(0).present ? look.outcome(0).deadline_ms : UINT64_MAX;
-  };
-  const uint64_t later = uint64_t{1} << 50;
-  for (const bool is_emptied : {false, true}) {
-    Batch fill;
-    fill.Apply("set", Named("set-add"), all);
-    fill.Apply("list", Named("list-push-right"), all);
-    fill.Expire("set", later);
-    fill.Expire("list", later);
-    engine.AwaitRelease(engine.Execute(fill));
-    ASSERT_GT(world.ItemsOf(Part::kMembers) + world.ItemsOf(Part::kElements), 8u);
-    Batch batch;
-    const auto add = [&](std::string_view key, std::string_view function, const Words& operand) {
-      batch.Apply(key, Named(function), batch.scratch().Copy(TextsOperand(operand)));
-    };
-    add("set", "set-remove", Words(words.begin() + 1, words.end()));
-    add("set", "set-remove", {is_emptied ? words.front() : "none"});
-    add("set", "set-add", {"new"});
-    add("list", "list-pop-left", {is_emptied ? "60" : "59"});
-    add("list", "list-push-left", {"new"});
-    engine.AwaitRelease(engine.Execute(batch));
-    EXPECT_EQ(batch.outcome(1).integer, is_emptied ? 1 : 0);
-    EXPECT_EQ(batch.outcome(4).integer, is_emptied ? 1 : 2);
-    EXPECT_EQ(deadline_of("set"), is_emptied ? 0 : later);
-    EXPECT_EQ(deadline_of("list"), is_emptied ? 0 : later);
-    EXPECT_EQ(Call(engine, "set", "set-length", {}).integer, is_emptied ? 1 : 2);
-    ASSERT_EQ(engine.Verify(), nullptr);
-    Batch clear;
-    clear.Delete("set");
-    clear.Delete("list");
-    engine.AwaitRelease(engine.Execute(clear));
-    world.MaintainAll();
   }
 }
 
@@ -473,28 +437,6 @@ TEST_P(CollectionsTest, BlocksFollowTheCount) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, CollectionsTest, testing::Values("btree", "model"),
                          [](const auto& tested) { return tested.param; });
-
-// Goal: changes that were computed together are refused where the collection would have been empty
-// in between, whatever the members were when they were computed.
-// Method: the function is called with records of different numbers of members.
-TEST(LargeRecord, IsNotEmptyInBetween) {
-  const Function* const change = Named("large-set-change");
-  const auto code = [&](uint64_t members, int64_t added, int64_t fewest) {
-    const types::LargeRecord record = {.id = 7, .members = members};
-    const types::RecordChange operand = {.id = 7, .members = added, .bytes = 0, .fewest = fewest};
-    Scratch scratch;
-    return change
-        ->body({.value = types::BytesOf(record),
-                .operand = {reinterpret_cast<const char*>(&operand), sizeof(operand)},
-                .scratch = &scratch,
-                .function = change})
-        .status.code();
-  };
-  EXPECT_EQ(code(3, -1, -2), Code::kOk);
-  EXPECT_EQ(code(3, -1, -3), Code::kAborted);
-  EXPECT_EQ(code(3, 2, -4), Code::kAborted);
-  EXPECT_EQ(code(3, -3, -3), Code::kOk);  // it is empty at the end
-}
 
 // Goal: places and sort keys have the same order, and separators divide.
 // Method: all pairs of scores and members of a list of awkward ones.
