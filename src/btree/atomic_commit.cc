@@ -14,12 +14,11 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   lists_.log_items.clear();
   lists_.replaced.clear();
   lists_.separators.clear();
-  const bool stores = std::ranges::any_of(
-      lists_.keys, [](const KeyState* state) { return state->changed && state->present; });
-  limit_ = stores ? Arena::Limit::kObey : Arena::Limit::kExceed;
+  const bool grows = !Shrinks();
+  limit_ = grows ? Arena::Limit::kObey : Arena::Limit::kExceed;
   Storing storing(core_, thread_, limit_);
   change.set_limit(limit_);
-  const bool has_memory = (!stores || core_.budget.HasRoomFor(0)) && PrepareAll(change, storing);
+  const bool has_memory = (!grows || core_.budget.HasRoomFor(0)) && PrepareAll(change, storing);
   if (!has_memory || !lists_.separators.empty()) {
     change.Undo();
     return has_memory ? SplitAll() : Attempt::kNoMemory;
@@ -43,6 +42,26 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   for (const auto& found : lists_.replaced) RetireReplaced(thread_, found, change.version());
   CountItems();
   return Attempt::kDone;
+}
+
+// Whether the batch leaves fewer bytes of keys and values than there were, or stores nothing. Such a
+// batch is not refused for memory: it is how memory is freed.
+template <class Layout>
+bool AtomicCommit<Layout>::Shrinks() const {
+  bool stores = false;
+  int64_t more = 0;
+  for (const KeyState* state : lists_.keys) {
+    if (!state->changed) continue;
+    if (state->present) {
+      stores = true;
+      more += static_cast<int64_t>(state->key.size() + state->value.size());
+    }
+    if (state->found.present) {
+      const PointState before = core_.codec.StateOf(state->found.value);
+      more -= static_cast<int64_t>(state->key.size() + before.value.size());
+    }
+  }
+  return !stores || more < 0;
 }
 
 // Writes the version into the log items. Returns the first leaf whose node version is too far back

@@ -43,6 +43,7 @@ class AtomicCommit {
   bool Merge(StructureChange<Layout>& change, const LockedLeaf& leaf);
   void NoteSeparators(std::span<const LeafItem> items);
   Attempt SplitAll();
+  bool Shrinks() const;
   const NodeHeader* SetVersions(Version version);
   void CountItems();
 

@@ -9,6 +9,7 @@ Batch& Access::Execute(Batch& batch) {
   batch.set_now_ms(now_ms_);
   batch.set_snapshot(at_);
   ticket_ = std::max(ticket_, engine_.Execute(batch));
+  work_ += batch.work_bytes();
   return batch;
 }
 

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collections/layout.h"
@@ -63,6 +64,9 @@ class Access {
   uint64_t now_ms() const { return now_ms_; }
   // The bytes of pieces from which a segment is cut.
   size_t segment_bytes() const { return segment_bytes_; }
+  // The bytes that were read, compared and written since the last call.
+  size_t TakeWork() { return std::exchange(work_, 0); }
+  void CountWork(size_t bytes) { work_ += bytes; }
   // The highest version that was read or written.
   Version ticket() const { return ticket_; }
   // The error of a read that was refused; kOk if none was.
@@ -86,6 +90,7 @@ class Access {
   uint64_t deadline_ms_ = 0;
   Status status_;
   bool wants_newest_ = false;
+  size_t work_ = 0;
   std::deque<Batch> kept_;
   Scratch scratch_;
 };

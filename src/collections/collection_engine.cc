@@ -31,6 +31,17 @@ bool CanHaveCollections(const EngineTraits& traits) {
          traits.whole_batches && traits.counts_itself && traits.range_writes;
 }
 
+bool HasParts(Engine& engine) {
+  Batch batch;
+  batch.Scan(Range::From(kHiddenFrom), {.limit = 1, .keys_only = true});
+  engine.Execute(batch);
+  if (batch.items(0).empty()) return false;
+  Batch look;
+  look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = batch.items(0).front().key});
+  engine.Execute(look);
+  return look.outcome(0).present && look.outcome(0).type == types::kSegment;
+}
+
 CollectionEngine::CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes)
     : ForwardingEngine(std::move(inner)),
       value_bytes_(value_bytes),
@@ -89,7 +100,8 @@ void CollectionEngine::CountHidden() {
   inner().Execute(batch);
   const int64_t count = batch.outcome(0).integer;
   if (was_looked_at_.exchange(true, std::memory_order_acq_rel) || count == 0) return;
-  hidden_items_.fetch_add(count, std::memory_order_relaxed);
+  hidden_items_.Add(0, count);
+  has_deadlines_.store(true, std::memory_order_relaxed);
   has_hidden_.store(true, std::memory_order_relaxed);
   sweeper_.Want();
 }
@@ -126,14 +138,16 @@ void CollectionEngine::HideTypes(Batch& batch) {
 
 // Asks for a sweep if the batch may have taken the record of a large collection away.
 void CollectionEngine::NoteLeft(const Batch& batch) {
+  bool wants = false;
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     const Op op = batch.requests()[slot].op;
     if (!IsWrite(op) || batch.outcome(slot).verdict != Verdict::kDone) continue;
-    if (types::IsLarge(batch.outcome(slot).type) || op == Op::kMove || op == Op::kDeleteRange ||
-        op == Op::kExpireRange) {
-      return sweeper_.Want();
-    }
+    const bool may_expire = op == Op::kExpire || op == Op::kExpireRange || op == Op::kMove;
+    if (may_expire) has_deadlines_.store(true, std::memory_order_relaxed);
+    wants = wants || types::IsLarge(batch.outcome(slot).type) || op == Op::kMove ||
+            op == Op::kDeleteRange || op == Op::kExpireRange;
   }
+  if (wants) sweeper_.Want();
 }
 
 // ---- Batches ----
@@ -146,28 +160,28 @@ Version CollectionEngine::Execute(Batch& batch) {
                          [&](uint32_t slot) { return WhyRefused(batch.requests()[slot]); });
   }
   const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
-  const int64_t hidden = hidden_items_.load(std::memory_order_relaxed);
+  if (needs.deletes_all) hidden_items_.BeginDelete();
   Version ticket = is_atomic && (needs.collections || needs.moves) ? ExecuteAtomic(batch, needs)
                                                                    : ExecuteUnordered(batch);
+  if (needs.deletes_all) CountDeletedAll(batch);
   if (!has_hidden && !has_hidden_.load(std::memory_order_relaxed)) return ticket;
   NoteLeft(batch);
   HideTypes(batch);
   if (needs.samples) SampleAgain(batch);
-  if (needs.deletes_all) CountDeletedAll(batch, hidden);
   return ticket;
 }
 
-// `hidden`: how many hidden items there were before the batch, all of which the first of its
-// deletes of everything has deleted, if it was done.
-void CollectionEngine::CountDeletedAll(Batch& batch, int64_t hidden) {
+// Takes the hidden items off the count of the first delete of everything that was done.
+void CollectionEngine::CountDeletedAll(Batch& batch) {
   BatchWriter out(batch, BatchWriter::KeepOutcomes());
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+  Outcome* deleted = nullptr;
+  for (uint32_t slot = 0; slot < batch.size() && deleted == nullptr; ++slot) {
     Outcome& outcome = out.outcome(slot);
-    if (batch.requests()[slot].op != Op::kDeleteAll || outcome.verdict != Verdict::kDone) continue;
-    outcome.integer = std::max<int64_t>(outcome.integer - hidden, 0);
-    hidden_items_.fetch_sub(hidden, std::memory_order_relaxed);
-    hidden = 0;
+    const bool is_done = outcome.verdict == Verdict::kDone && outcome.version != 0;
+    if (batch.requests()[slot].op == Op::kDeleteAll && is_done) deleted = &outcome;
   }
+  const int64_t hidden = hidden_items_.EndDelete(deleted != nullptr ? deleted->version : 0);
+  if (deleted != nullptr) deleted->integer = std::max<int64_t>(deleted->integer - hidden, 0);
 }
 
 Version CollectionEngine::ExecuteUnordered(Batch& batch) {
@@ -185,7 +199,9 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch) {
   }
   const auto key_of = [&](uint32_t slot) { return batch.requests()[slot].key; };
   std::ranges::stable_sort(aside, {}, key_of);
-  for (size_t i = 0; i < aside.size();) {
+  // Each execution does something, whatever it has looked at: else the next one would not, either.
+  const BatchWriter out(batch, BatchWriter::KeepOutcomes());
+  for (size_t i = 0; i < aside.size() && (i == 0 || !out.IsPostponing());) {
     const size_t begin = i;
     while (i < aside.size() && key_of(aside[i]) == key_of(aside[begin])) ++i;
     ticket = std::max(ticket, DoOfKey(batch, std::span(aside).subspan(begin, i - begin)));
@@ -193,10 +209,12 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch) {
   return ticket;
 }
 
-// Does the requests of one key that were set aside, in their order.
+// Does the requests of one key that were set aside, in their order, at least the first. What is left
+// when the batch has done its work stays postponed.
 Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots) {
+  const BatchWriter out(batch, BatchWriter::KeepOutcomes());
   Version ticket = 0;
-  while (!slots.empty()) {
+  do {
     const Request& first = batch.requests()[slots.front()];
     const auto is_like_first = [&](uint32_t slot) {
       const Request& r = batch.requests()[slot];
@@ -217,7 +235,7 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
       done = 1;
     }
     slots = slots.subspan(done);
-  }
+  } while (!slots.empty() && !out.IsPostponing());
   return ticket;
 }
 
@@ -280,7 +298,7 @@ bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
       return true;
     }
   }
-  if (TryInOneValue(access, batch, slot, value_bytes_)) return true;
+  if (TryInOneValue(access, batch, slot, value_bytes_, true)) return true;
   Status status;
   switch (MakeLarge(access, r.key, kind, &status)) {
     case WriteResult::kDone:
@@ -292,19 +310,23 @@ bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
       break;
   }
   // A new collection that is too large for one value is made in one, and converted at once.
-  if (!TryInOneValue(access, batch, slot, traits().value_bytes_max)) return false;
+  if (!TryInOneValue(access, batch, slot, traits().value_bytes_max, true)) {
+    // It is set aside because it is too large for that, too, or because it has become large.
+    return TryInOneValue(access, batch, slot, traits().value_bytes_max, false) &&
+           batch.outcome(slot).status.code() == Code::kTooLarge;
+  }
   if (batch.outcome(slot).verdict == Verdict::kDone) ConvertIfOutgrown(access, r.key);
   return true;
 }
 
 // Does a request where collections in one value may have so many bytes. False: it was set aside.
-bool CollectionEngine::TryInOneValue(Access& access, Batch& batch, uint32_t slot,
-                                     size_t bytes_max) {
+bool CollectionEngine::TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max,
+                                     bool sets_aside) {
   Batch one;
   one.Add(batch.requests()[slot]);
   one.set_scan_bytes_max(batch.scan_bytes_max());
   {
-    types::FormScope scope(bytes_max, true);
+    types::FormScope scope(bytes_max, sets_aside);
     access.Execute(one);
     if (scope.has_set_aside()) return false;
   }
@@ -313,7 +335,7 @@ bool CollectionEngine::TryInOneValue(Access& access, Batch& batch, uint32_t slot
   return true;
 }
 
-void CollectionEngine::Fill(Batch& batch, uint32_t slot, uint8_t kind, const Access& access,
+void CollectionEngine::Fill(Batch& batch, uint32_t slot, uint8_t kind, Access& access,
                             const Answer& answer) {
   BatchWriter out(batch, BatchWriter::KeepOutcomes());
   Outcome& outcome = out.outcome(slot);
@@ -323,8 +345,8 @@ void CollectionEngine::Fill(Batch& batch, uint32_t slot, uint8_t kind, const Acc
              .integer = answer.integer,
              .deadline_ms = access.deadline_ms(),
              .version = answer.version};
-  out.CountWork(answer.value.size() + segment_bytes_);
-  hidden_items_.fetch_add(answer.segments_added, std::memory_order_relaxed);
+  out.CountWork(answer.value.size() + access.TakeWork());
+  hidden_items_.Add(answer.version, answer.segments_added);
   if (answer.is_erased) sweeper_.Want();
   if (!answer.status.ok()) return out.Refuse(slot, answer.status);
   if (out.scratch().used() + answer.value.size() > batch.answer_bytes_max()) {
@@ -340,7 +362,7 @@ WriteResult CollectionEngine::MakeLarge(Access& access, std::string_view key, ui
   const Conversion conversion = Convert(access, key, kind, NewId(access));
   *status = conversion.status;
   if (conversion.result == WriteResult::kDone) {
-    hidden_items_.fetch_add(conversion.segments, std::memory_order_relaxed);
+    hidden_items_.Add(conversion.version, conversion.segments);
     has_hidden_.store(true, std::memory_order_relaxed);
     conversions_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -403,25 +425,28 @@ bool CollectionEngine::Maintain(uint64_t now_ms) {
   if (!HasHidden()) return more;
   const uint64_t expired = inner().Statistics().expired_keys;
   if (expired_keys_.exchange(expired, std::memory_order_relaxed) != expired) sweeper_.Want();
+  // A write that replaces a collection whose deadline has passed tells nobody what it has replaced.
+  const uint64_t looked_ms = looked_ms_.load(std::memory_order_relaxed);
+  if (has_deadlines_.load(std::memory_order_relaxed) && now_ms >= looked_ms + kLookMs) {
+    looked_ms_.store(now_ms, std::memory_order_relaxed);
+    sweeper_.Want();
+  }
   Access access(inner(), now_ms, segment_bytes_);
   const Sweeper::Step step = sweeper_.Run(access);
-  hidden_items_.fetch_sub(step.deleted, std::memory_order_relaxed);
+  hidden_items_.Add(step.version, -step.deleted);
   swept_items_.fetch_add(static_cast<uint64_t>(step.deleted), std::memory_order_relaxed);
   return more || step.more;
 }
 
 EngineStatistics CollectionEngine::Statistics() const {
   EngineStatistics statistics = inner().Statistics();
-  const int64_t hidden = hidden_items_.load(std::memory_order_relaxed);
-  statistics.items -=
-      std::min(statistics.items, static_cast<uint64_t>(std::max<int64_t>(hidden, 0)));
+  statistics.items -= std::min(statistics.items, static_cast<uint64_t>(hidden_items_.count()));
   return statistics;
 }
 
 void CollectionEngine::Describe(uint64_t now_ms, const StatsVisitor& visit) const {
   inner().Describe(now_ms, visit);
-  const auto hidden = std::max<int64_t>(hidden_items_.load(std::memory_order_relaxed), 0);
-  visit("collection_items", static_cast<uint64_t>(hidden));
+  visit("collection_items", static_cast<uint64_t>(hidden_items_.count()));
   visit("collection_conversions", conversions_.load(std::memory_order_relaxed));
   visit("collection_items_swept", swept_items_.load(std::memory_order_relaxed));
 }

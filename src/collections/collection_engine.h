@@ -49,6 +49,7 @@
 #include <vector>
 
 #include "collections/access.h"
+#include "collections/hidden_items.h"
 #include "collections/key_locks.h"
 #include "collections/large_call.h"
 #include "collections/sweeper.h"
@@ -59,6 +60,9 @@ namespace skep::collections {
 
 // Whether an engine with these traits can have large collections.
 bool CanHaveCollections(const EngineTraits& traits);
+
+// Whether an engine that is not wrapped has parts of large collections.
+bool HasParts(Engine& engine);
 
 constexpr bool IsCollection(uint8_t type) {
   return type >= types::kHash && type <= types::kSortedSet;
@@ -93,6 +97,8 @@ class CollectionEngine final : public ForwardingEngine {
   static constexpr int kGroupTriesMax = 3;
   // How many requests are done together at most.
   static constexpr size_t kGroupMax = 64;
+  // Between two rounds of the sweep that nothing but the time asks for.
+  static constexpr uint64_t kLookMs = 60'000;
   // A request that has the turn and fails that often has met bytes that are no collection.
   static constexpr int kTurnTriesMax = 10'000;
 
@@ -116,8 +122,9 @@ class CollectionEngine final : public ForwardingEngine {
   size_t TryTogether(Access& access, Batch& batch, std::span<const uint32_t> slots);
   Version DoAlone(Batch& batch, uint32_t slot);
   bool TryAlone(Access& access, Batch& batch, uint32_t slot);
-  bool TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max);
-  void Fill(Batch& batch, uint32_t slot, uint8_t kind, const Access& access, const Answer& answer);
+  bool TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max,
+                     bool sets_aside);
+  void Fill(Batch& batch, uint32_t slot, uint8_t kind, Access& access, const Answer& answer);
   WriteResult MakeLarge(Access& access, std::string_view key, uint8_t kind, Status* status);
 
   Version ExecuteAtomic(Batch& batch, const Needs& needs);
@@ -134,7 +141,7 @@ class CollectionEngine final : public ForwardingEngine {
 
   void SampleAgain(Batch& batch);
   void HideTypes(Batch& batch);
-  void CountDeletedAll(Batch& batch, int64_t hidden);
+  void CountDeletedAll(Batch& batch);
   void NoteLeft(const Batch& batch);
   bool HasHidden();
   uint64_t NewId(Access& access);
@@ -147,7 +154,9 @@ class CollectionEngine final : public ForwardingEngine {
   Sweeper sweeper_;
   std::atomic<bool> was_looked_at_{false};  // has_hidden_ is known
   std::atomic<bool> has_hidden_{false};     // there were hidden items once
-  std::atomic<int64_t> hidden_items_{0};
+  HiddenItems hidden_items_;
+  std::atomic<bool> has_deadlines_{false};  // a large collection may have a deadline
+  std::atomic<uint64_t> looked_ms_{0};      // when a round was last asked for because of that
   std::atomic<uint64_t> last_id_{0};
   std::atomic<uint64_t> expired_keys_{0};  // of the engine, when a round was last asked for
   std::atomic<uint64_t> swept_items_{0};

@@ -96,6 +96,7 @@ Conversion Convert(Access& access, std::string_view key, uint8_t kind, uint64_t 
              .value = types::BytesOf(record),
              .deadline_ms = kKeepDeadline});
   conversion.result = ExecuteChange(access, batch, &conversion.status);
+  conversion.version = batch.outcome(static_cast<uint32_t>(batch.size()) - 1).version;
   return conversion;
 }
 

@@ -18,6 +18,7 @@ struct Conversion {
   WriteResult result = WriteResult::kAgain;
   Status status;         // kRefused: why
   int64_t segments = 0;  // hidden items that were made
+  Version version = 0;
 };
 
 // Makes the collection at the key a large one with this id, which nobody has. kAgain: the key has

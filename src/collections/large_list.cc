@@ -199,8 +199,8 @@ std::optional<Answer> LargeList::OfRange(const Function& function, std::string_v
   const auto members = static_cast<int64_t>(view->record().members);
   const int64_t from = std::max<int64_t>(*first < 0 ? *first + members : *first, 0);
   const int64_t to = std::min(*last < 0 ? *last + members : *last, members - 1);
-  const bool is_index = *first == *last && *first + members < 0;
-  if (from > to || is_index) return answer;
+  const bool is_before = *first == *last && *first < -members;  // an index of no element
+  if (from > to || is_before) return answer;
   const bool reverse = members - to < from;
   int64_t passed = 0;  // elements between the end and the next segment
   int64_t base = 0;    // the index of the first element of `bodies`

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "collections/access.h"
 
@@ -24,11 +24,10 @@ class Moves {
   void CutNames();
 
  private:
-  Status Store(uint64_t id, const std::vector<std::string>& names);
+  Status Store(uint64_t id, const std::set<std::string>& names);
 
   Access& access_;
-  std::vector<std::string> targets_;
-  std::map<uint64_t, std::vector<std::string>> names_;  // of the ids that may move
+  std::map<uint64_t, std::set<std::string>> names_;  // of the ids that may move
 };
 
 }  // namespace skep::collections

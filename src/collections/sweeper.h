@@ -38,6 +38,7 @@ class Sweeper {
   struct Step {
     bool more = false;    // there is more to do now
     int64_t deleted = 0;  // items
+    Version version = 0;  // of the delete
     uint32_t looks = 0;   // ids
   };
   // Does a piece of a round, if one is wanted and no other thread is at it.

@@ -63,6 +63,7 @@ bool View::ForEach(Part part, std::optional<std::string_view> from, bool reverse
         batch.Scan(Range::Between(lo, hi),
                    {.limit = limit, .reverse = reverse, .any_type = true, .seek_floor = seeks});
     access_->engine().Execute(batch);
+    access_->CountWork(batch.work_bytes());
     const Outcome& out = batch.outcome(slot);
     if (out.verdict == Verdict::kRefused) {
       access_->set_status(out.status);

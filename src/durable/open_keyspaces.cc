@@ -22,7 +22,10 @@ Result<OpenedKeyspaces> OpenKeyspaces(FileSystem& files, Clock& clock, const Opt
   const Status s = mode == OpenMode::kRehearse
                        ? result.persistence->Rehearse(*result.keyspaces, &result.report, problem)
                        : result.persistence->Recover(*result.keyspaces, &result.report, problem);
-  return s.ok() ? Result<OpenedKeyspaces>(std::move(result)) : Fail(s);
+  if (!s.ok()) return Fail(s);
+  if (const Status check = result.keyspaces->CheckCollections(problem); !check.ok())
+    return Fail(check);
+  return result;
 }
 
 }  // namespace skep::durable

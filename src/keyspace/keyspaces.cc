@@ -151,6 +151,22 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
   return *engine;
 }
 
+Status Keyspaces::CheckCollections(std::string* problem) {
+  if (collection_value_bytes_ != 0) return {};
+  for (auto& slot : engines_) {
+    Engine* const engine = slot.load(std::memory_order_acquire);
+    if (engine == nullptr || !collections::CanHaveCollections(engine->traits())) continue;
+    if (!collections::HasParts(*engine)) continue;
+    if (problem != nullptr) {
+      *problem =
+          "the directory has hashes, sets, lists or sorted sets that are kept in parts: "
+          "collection-value-bytes must not be 0, and ranges and share-leaves cannot be used";
+    }
+    return {Code::kInvalidArgument, "the directory has large collections, which are switched off"};
+  }
+  return {};
+}
+
 bool Keyspaces::Maintain(uint64_t now_ms) {
   bool more = false;
   for (auto& slot : engines_) {

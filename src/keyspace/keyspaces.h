@@ -58,6 +58,12 @@ class Keyspaces {
   MemoryBudget& budget() { return budget_; }
   const MemoryBudget& budget() const { return budget_; }
 
+  // Whether every engine can read the collections that were loaded into it.
+  //   kInvalidArgument  a keyspace has parts of large collections (src/collections), and they are
+  //                     switched off; *problem has the sentence for people
+  // Cost: a scan of one item a keyspace.
+  Status CheckCollections(std::string* problem);
+
   // A bounded piece of every engine's background work; true if there is more to do now.
   bool Maintain(uint64_t now_ms);
 
