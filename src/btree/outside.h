@@ -22,6 +22,8 @@ class Storing {
   Storing(const Storing&) = delete;
   Storing& operator=(const Storing&) = delete;
   ~Storing() { Drop(); }
+  Arena::Limit limit() const { return limit_; }
+  void set_limit(Arena::Limit limit) { limit_ = limit; }
 
   // Makes of a key or a value what a node holds: a view of it if it is short, else a new block and
   // a stub, which is valid as long as this object. False: no memory.
@@ -59,7 +61,7 @@ class Storing {
 
   Core& core_;
   ThreadState& thread_;
-  const Arena::Limit limit_;
+  Arena::Limit limit_;
   std::vector<OutsideBlock> blocks_;  // named by stubs in scratch_
   Scratch scratch_;
 };

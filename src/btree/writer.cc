@@ -54,11 +54,15 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     }
 
     const bool erase = effect.action == PointEffect::Action::kErase;
+    // What frees memory is not refused for memory.
+    const bool shrinks =
+        request.op == Op::kApply && state.has_value() && effect.value.size() < state->value.size();
+    storing.set_limit(erase || shrinks ? Arena::Limit::kExceed : Arena::Limit::kObey);
     // An outside key that the leaf has already keeps its block.
     const bool has_block = found.known && found.key.outside;
     Edit edit = {.found = &found,
                  .edit = {.key = request.key, .erase = erase},
-                 .limit = erase ? Arena::Limit::kExceed : Arena::Limit::kObey,
+                 .limit = storing.limit(),
                  .now_ms = *now_ms};
     if (has_block) edit.edit.stored_key = found.key;
     if (erase && !has_block) edit.edit.stored_key.bytes = request.key;
@@ -111,7 +115,8 @@ bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bo
     return true;
   }
   storing.Drop();
-  if (!core_.budget.HasRoomFor(0) || (!has_block && !storing.Key(request.key, &edit->stored_key)) ||
+  const bool has_room = storing.limit() == Arena::Limit::kExceed || core_.budget.HasRoomFor(0);
+  if (!has_room || (!has_block && !storing.Key(request.key, &edit->stored_key)) ||
       !storing.Value(effect.value, effect.deadline_ms, effect.type, &edit->value)) {
     return false;
   }

@@ -62,8 +62,9 @@ enum class Part : char {
   kNames = 'z'
 };
 
-// The longest separator; between pieces that are not told apart by so few bytes nothing is split.
-inline constexpr size_t kSeparatorBytesMax = 16 * 1024;
+// The longest separator, which fits into a key; between pieces that are not told apart by so few
+// bytes nothing is split.
+inline constexpr size_t kSeparatorBytesMax = 60 * 1024;
 
 // Where the keys of an id begin; those of `id + 1` begin where they end.
 std::string KeysOf(uint64_t id);

@@ -35,6 +35,7 @@ class World {
     engine_ = std::make_unique<CollectionEngine>(std::move(engine_), value_bytes);
   }
   Engine& engine() { return *engine_; }
+  MemoryBudget& budget() { return budget_; }
 
   // Does what there is to do in the background, to its end.
   void MaintainAll() {

@@ -1,6 +1,7 @@
 // Calls on large collections that are made together (joint_calls.h, atomic_calls.h).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -109,6 +110,48 @@ TEST_P(JointCallsTest, EmptiedAndFilledInOneBatch) {
     clear.Delete("list");
     engine.AwaitRelease(engine.Execute(clear));
     world.MaintainAll();
+  }
+}
+
+// Goal: where there is no memory, calls that leave fewer bytes than there were are done.
+// Method: collections in parts and in one value; the limit is set to what is used; all members are
+// taken out one by one, alone and in atomic batches.
+TEST_P(JointCallsTest, WhatFreesMemoryIsDoneWithoutMemory) {
+  if (GetParam() == "model") GTEST_SKIP() << "the model asks for no memory";
+  for (const size_t value_bytes : {size_t{256}, size_t{1} << 20}) {
+    World world(value_bytes, GetParam());
+    Engine& engine = world.engine();
+    Words words;
+    for (int i = 0; i < 300; ++i) words.push_back(std::string(60, 'm') + std::to_string(i));
+    std::string entries(1, '\0');
+    for (const std::string& word : words) {
+      entries.append(sizeof(double), '\0');
+      entries += TextsOperand({word});
+    }
+    ASSERT_EQ(Call(engine, "list", "list-push-right", TextsOperand(words)).integer, 300);
+    ASSERT_EQ(Call(engine, "set", "set-add", TextsOperand(words)).integer, 300);
+    ASSERT_EQ(Call(engine, "zset", "zset-add", entries).integer, 300);
+    // The engine first gives up what it can.
+    Code code = Code::kOk;
+    for (int i = 0; code == Code::kOk; ++i) {
+      world.budget().set_limit(world.budget().used() - 1);
+      code = Call(engine, "set", "set-add", TextsOperand({std::to_string(i)})).code;
+    }
+    ASSERT_EQ(code, Code::kOutOfMemory);
+    for (int i = 0; i < 300; ++i) {
+      const std::string word = TextsOperand({words[static_cast<size_t>(i)]});
+      const std::string one = TextsOperand({"1"});
+      ASSERT_EQ(Call(engine, "set", "set-remove", word).integer, 1) << i;
+      Batch batch(i % 2 == 0 ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
+      batch.Apply("zset", Named("zset-remove"), word);
+      batch.Apply("list", Named("list-pop-left"), one);
+      engine.AwaitRelease(engine.Execute(batch));
+      ASSERT_EQ(batch.outcome(0).integer, 1) << i;
+      ASSERT_EQ(batch.outcome(1).integer, 1) << i;
+      // What the members took is free by and by.
+      world.budget().set_limit(std::min(world.budget().limit(), world.budget().used() - 1));
+    }
+    ASSERT_EQ(engine.Verify(), nullptr);
   }
 }
 
