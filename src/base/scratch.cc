@@ -13,7 +13,7 @@ std::string_view Scratch::Concat(std::string_view first, std::string_view second
   return {at, first.size() + second.size()};
 }
 
-void Scratch::Clear() {
+void Scratch::ClearBlocks() {
   // One block as large as all of them together, the unused ends that Room() left included: the next
   // round of this size does not grow.
   size_t wanted = 0;
