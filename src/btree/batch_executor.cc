@@ -10,6 +10,7 @@
 #include "btree/atomic_ranges.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
+#include "btree/point_read.h"
 #include "btree/range_delete.h"
 #include "btree/ranges.h"
 #include "btree/sampler.h"
@@ -231,21 +232,7 @@ LeafPlace BatchExecutor<Layout>::LeafOf(uint32_t i, Version at) const {
 // Reads a point, or checks a condition, at a version or in the newest state.
 template <class Layout>
 Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
-  const Request& r = request(i);
-  const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used(), at);
-  const typename Layout::Found found = leaf.Find(r.key, place.spot);
-  std::optional<PointState> state;
-  if (found.present) state = core_.codec.StateOf(found.value);
-  if (r.op == Op::kGet) {
-    ApplyGet(r, state, now_ms_, out_, i);
-  } else {
-    ApplyPoint(r, state, now_ms_, traits_, out_, i);
-  }
-  const Version seen =
-      found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
-  if (out_.outcome(i).present) out_.outcome(i).version = seen;
-  TellHint(r, place, &out_.outcome(i));
-  return seen;
+  return ReadPoint<Layout>(core_, request(i), place, at, now_ms_, traits_, out_, i);
 }
 
 // Like Get for a kGet, in the newest state.
@@ -253,14 +240,9 @@ template <class Layout>
 inline Version BatchExecutor<Layout>::GetNewest(uint32_t i) {
   const Request& r = request(i);
   const LeafPlace place = look_ahead_.Newest(i, r);
-  std::string_view value;
-  if (r.flags != 0 || !Layout::FindPlain(place.node, place.word.used(), r.key, place.spot, &value))
-    return Get(i, place, kNewest);
-  ApplyGet(r, PointState{.value = value}, now_ms_, out_, i);
-  const Version seen = place.node->version.load(std::memory_order_relaxed);
-  if (out_.outcome(i).present) out_.outcome(i).version = seen;
-  TellHint(r, place, &out_.outcome(i));
-  return seen;
+  Version seen;
+  if (ReadPlain<Layout>(r, place, now_ms_, out_, i, &seen)) return seen;
+  return Get(i, place, kNewest);
 }
 
 template <class Layout>

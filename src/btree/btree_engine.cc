@@ -107,7 +107,8 @@ EngineStatistics BtreeEngine::Statistics() const {
           .deadlines = core.DeadlineCount(),
           .expired_keys = core.expired_keys.load(std::memory_order_relaxed),
           .bytes = core.arena.Statistics().held_bytes + core.table.held_bytes() +
-                   core.reclaimer.held_bytes() + core.snapshots.held_bytes(),
+                   core.reclaimer.held_bytes() + core.snapshots.held_bytes() +
+                   core.directory.held_bytes(),
           .old_versions = reclaim.kept + reclaim.waiting,
           .snapshots = snapshots.count,
           .oldest_snapshot = snapshots.oldest,

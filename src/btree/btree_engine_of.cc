@@ -7,6 +7,7 @@
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/reader.h"
+#include "btree/single_get.h"
 #include "btree/tree_top.h"
 #include "btree/verify.h"
 #include "engine/point.h"
@@ -44,6 +45,9 @@ template <class Layout>
 Version BtreeEngineOf<Layout>::Execute(Batch& batch) {
   core_.snapshots.CloseExpired(batch.now_ms());
   btree::TakenThreadState thread(core_.threads);
+  if (btree::IsSingleGet(batch, traits())) {
+    return core_.Stamp(btree::ExecuteSingleGet<Layout>(core_, thread, traits(), batch));
+  }
   btree::BatchExecutor<Layout> executor(core_, upkeep_, traits(), thread, batch);
   const Version ticket = executor.Execute();
   if (executor.wrote()) {
@@ -88,8 +92,8 @@ template <class Layout>
 bool BtreeEngineOf<Layout>::Maintain(uint64_t now_ms) {
   btree::TakenThreadState thread(core_.threads);
   const bool expires = expirer_.Run(thread, core_.now.Advance(now_ms), options().expiry_lag_ms);
-  const bool more = upkeep_.Maintain(thread, now_ms) || expires;
-  return more;
+  const bool builds = core_.directory.template Maintain<Layout>(core_, thread);
+  return upkeep_.Maintain(thread, now_ms) || expires || builds;
 }
 
 template <class Layout>

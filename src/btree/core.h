@@ -18,6 +18,7 @@
 #include <new>
 
 #include "base/arena.h"
+#include "btree/directory_keeper.h"
 #include "btree/expiry_queue.h"
 #include "btree/multi_version.h"
 #include "btree/node.h"
@@ -53,7 +54,8 @@ struct Core {
                                                      options.index.btree.node_bytes / 4)},
               .arena = &arena},
         reclaimer(arena, table, versions, snapshots, release_gate, contents, hook, budget,
-                  front_bytes) {}
+                  front_bytes),
+        directory(budget) {}
 
   // The node that lies in a buffer.
   NodeHeader* Node(ArenaAddress buffer) const { return NodeIn(arena.At(buffer), front_bytes); }
@@ -93,6 +95,7 @@ struct Core {
   const Codec codec;
   Link root;
   Reclaimer reclaimer;
+  DirectoryKeeper directory;
   SyncHook hook;  // set before the first operation
   ExpiryQueue expiry;
   std::atomic<uint64_t> expired_keys{0};  // expired keys whose items have left the tree

@@ -38,6 +38,9 @@ void GetSome(Batch& batch, Hint) {
 }
 void ScanAll(Batch& batch, Hint) { batch.Scan(Range::All()); }
 void ScanAllReverse(Batch& batch, Hint) { batch.Scan(Range::All(), {.reverse = true}); }
+void ScanSome(Batch& batch, Hint) {
+  batch.Scan(Range::From(changes::Kept(batch, TestKey(kMiddle))), {.limit = 3});
+}
 void CountAll(Batch& batch, Hint) { batch.Count(Range::All()); }
 void CountInside(Batch& batch, Hint) {
   batch.Count(Range::Between(changes::Kept(batch, TestKey(3)), changes::Kept(batch, TestKey(381))));
@@ -57,6 +60,13 @@ constexpr TreeRead kReads[] = {
     {"ScanReverseOfSnapshot", Batch::Kind::kUnordered, true, ScanAllReverse},
     {"Count", Batch::Kind::kUnordered, false, CountAll},
     {"CountInside", Batch::Kind::kUnordered, false, CountInside},
+};
+
+// Single reads, which the directory of leaves leads.
+constexpr TreeRead kLed[] = {
+    {"GetPresent", Batch::Kind::kUnordered, false, GetPresent},
+    {"GetAbsent", Batch::Kind::kUnordered, false, GetAbsent},
+    {"ScanSome", Batch::Kind::kUnordered, false, ScanSome},
 };
 
 // Under a sanitizer, where everything takes ten times as long, fewer visits of a point are tested,
@@ -150,9 +160,11 @@ void ReadAll(Scene& scene) {
 
 class Interleavings : public OnEachLayoutWith<TreeChange> {
  protected:
-  // False: the read does not visit the point so often.
-  static bool StopRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
+  // `is_led`: the tree has a directory, from before the change. False: the read does not visit the
+  // point so often.
+  static bool StopRead(const TreeRead& read, SyncPoint point, uint32_t nth, bool is_led = false) {
     Scene scene(GetCase());
+    if (is_led) scene.tree().MakeDirectory();
     SnapshotRef snapshot;
     if (read.at_snapshot) snapshot = scene.tree().OpenSnapshot();
     Batch batch(read.kind);
@@ -179,9 +191,10 @@ class Interleavings : public OnEachLayoutWith<TreeChange> {
   // Calls meanwhile(scene, others) while the change stands at each of its points. `others` are
   // threads that may have to wait for the change; they are finished after it.
   template <typename Meanwhile>
-  static void StopChange(Meanwhile meanwhile) {
+  static void StopChange(Meanwhile meanwhile, bool is_led = false) {
     const uint32_t stops = AtEach(kWriterPoints, kNthMax, [&](SyncPoint point, uint32_t nth) {
       Scene scene(GetCase());
+      if (is_led) scene.tree().MakeDirectory();
       Performer writer(scene.tree(), scene.NextBatch());
       std::deque<Performer> others;
       const bool stopped = writer.StartAndStop(point, nth);
@@ -197,8 +210,10 @@ class Interleavings : public OnEachLayoutWith<TreeChange> {
   // A reader begins after the freer has unlinked the buffers that the change replaced, and is
   // stopped while they are freed and their memory is allocated again. False: the reader does not
   // visit the point so often.
-  static bool StopFreerAndRead(const TreeRead& read, SyncPoint point, uint32_t nth) {
+  static bool StopFreerAndRead(const TreeRead& read, SyncPoint point, uint32_t nth,
+                               bool is_led = false) {
     Scene scene(GetCase());
+    if (is_led) scene.tree().MakeDirectory();
     Batch batch(read.kind);
     read.fill(batch, HintOfMiddle(scene.tree()));
     {
@@ -262,6 +277,18 @@ TEST_P(Interleavings, AReadDoesNotFindWhatIsBeingFreed) {
   });
 }
 
+// Goal: the same of single reads that a directory leads, which the change makes stale.
+TEST_P(Interleavings, AReadThatIsLedSeesTheStateOfItsVersion) {
+  ForEachMet(kLed, GetCase(), [](const TreeRead& read) {
+    const uint32_t stops = AtEach(kReaderPoints, kNthMax, [&](SyncPoint point, uint32_t nth) {
+      return StopRead(read, point, nth, true);
+    });
+    EXPECT_GT(stops, 0u);
+    AtEach(kReaderPoints, 1,
+           [&](SyncPoint point, uint32_t nth) { return StopFreerAndRead(read, point, nth, true); });
+  });
+}
+
 // Goal: a reader never waits for a writer, wherever the writer stands, and sees all of its write or
 // nothing.
 // Method: all reads, of the newest state and at a snapshot taken meanwhile, twice; between the two
@@ -321,6 +348,20 @@ TEST_P(Interleavings, TwoWritersActOneAfterTheOther) {
       ReadAll(scene);
     });
   });
+}
+
+// Goal: the same of a write that a directory leads to the leaf that the change is about to replace.
+TEST_P(Interleavings, AWriteThatIsLedActsBeforeOrAfterTheOther) {
+  StopChange(
+      [](Scene& scene, std::deque<Performer>& others) {
+        Batch batch;
+        changes::PutMiddle(batch, 0);
+        Performer& other = others.emplace_back(scene.tree(), std::move(batch));
+        other.Start();
+        other.LetRun();
+        ReadAll(scene);
+      },
+      true);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Interleavings, EachLayoutWith(changes::kAll),

@@ -67,6 +67,17 @@
 
 namespace skep::btree {
 
+inline constexpr uint32_t kSampleEvery = 64;
+
+// Adds `requests` (< kSampleEvery) to the thread's requests since the last sample. Returns whether
+// one of them is to be counted at its leaf.
+inline bool IsTimeToSample(ThreadState& thread, uint32_t requests) {
+  thread.unsampled += requests;
+  if (thread.unsampled < kSampleEvery) return false;
+  thread.unsampled -= kSampleEvery;
+  return true;
+}
+
 // Owner: one batch; `thread` is in its epoch.
 template <class Layout>
 class LookAhead {
@@ -75,7 +86,6 @@ class LookAhead {
   // few enough that the lines fetched for the last one are still in the cache.
   static constexpr uint32_t kWindow = 32;
 
-  static constexpr uint32_t kSampleEvery = 64;
   static_assert(kSampleEvery > kWindow);
 
   using Requests = std::span<const Request>;
@@ -150,7 +160,7 @@ class LookAhead {
   }
   LeafPlace NewestAgain(uint32_t i, const Request& request);
   LeafPlace FindNewest(uint32_t i, const Request& request) const;
-  bool IsTimeToSample(uint32_t requests);
+  std::optional<LeafPlace> FromDirectory(const Request& request) const;
   void Look(Requests requests, uint32_t first);
   // Calls visit(path, request) for each request of the window that has a path.
   template <typename Visit>
@@ -196,7 +206,7 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
   first_ = first;
   end_ = std::min(first + kWindow, static_cast<uint32_t>(requests.size()));
   has_scans_ = false;
-  const bool samples = IsTimeToSample(end_ - first_);
+  const bool samples = IsTimeToSample(thread_, end_ - first_);
   // A window of one request gains nothing from looking ahead: there is no other miss to overlap
   // with.
   is_fresh_ = end_ - first_ >= 2;
@@ -229,14 +239,6 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
   // The thread's requests since the last sample choose one as well as chance.
   const Path& sampled = paths_[thread_.unsampled % (end_ - first_)];
   if (samples && sampled.node != nullptr) core_.table.CountHit(sampled.link().lid());
-}
-
-template <class Layout>
-bool LookAhead<Layout>::IsTimeToSample(uint32_t requests) {
-  thread_.unsampled += requests;
-  if (thread_.unsampled < kSampleEvery) return false;
-  thread_.unsampled -= kSampleEvery;
-  return true;
 }
 
 // Moves the paths of requests with hints from the root to the nodes that the hints name.
@@ -406,6 +408,7 @@ std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, const Request&
     if (LeadsTo(paths_[i - first_], request.key)) place = PlaceOf(paths_[i - first_], word);
   } else if (Looks(request)) {
     place = reader_.FromHint(Link{request.hint.bits}, request.key);
+    if (!place) place = FromDirectory(request);
   }
   if (!place || place->node->version.load(std::memory_order_relaxed) > at) return std::nullopt;
   return place;
@@ -425,10 +428,26 @@ LeafPlace LookAhead<Layout>::FindNewest(uint32_t i, const Request& request) cons
     if (LeadsTo(paths_[i - first_], request.key)) return PlaceOf(paths_[i - first_], word);
   } else if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) {
     return *place;
+  } else if (const auto guess = FromDirectory(request)) {
+    return *guess;
   }
   LeafPlace place = reader_.Find(request.key, Reader<Layout>::kNewest);
   place.is_stale_hint = request.hint.bits != 0;
   return place;
+}
+
+// The newest leaf of a request in a window of one, if the directory leads there.
+template <class Layout>
+std::optional<LeafPlace> LookAhead<Layout>::FromDirectory(const Request& request) const {
+  if (first_ != end_ || request.hint.bits != 0) return std::nullopt;
+  const LeafPlace place = reader_.Surmise(request.key, ItemsOf(request), false);
+  if (place.node != nullptr) {
+    const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
+    if (IsWrite(request.op)) leaf.PrefetchWrite();
+    if (Layout::CoversAt(core_.codec, place.node, request.key, place.spot)) return place;
+  }
+  if (place.link || core_.directory.current() == nullptr) thread_.NoteUnguided();
+  return std::nullopt;
 }
 
 }  // namespace skep::btree

@@ -115,6 +115,7 @@ void AddCounters(const Core& core, TreeStatistics* tree) {
   tree->arena_held = arena.held_bytes;
   tree->table_held = core.table.held_bytes();
   tree->reclaim_held = core.reclaimer.held_bytes();
+  tree->directory_held = core.directory.held_bytes();
 }
 
 void Report(const TreeStatistics& tree, const Engine::StatsVisitor& visit) {
@@ -143,8 +144,10 @@ void Report(const TreeStatistics& tree, const Engine::StatsVisitor& visit) {
   visit("arena_held_bytes", tree.arena_held);
   visit("table_held_bytes", tree.table_held);
   visit("reclaim_held_bytes", tree.reclaim_held);
+  visit("directory_held_bytes", tree.directory_held);
   visit("bytes_per_item",
-        Scaled(1, tree.arena_held + tree.table_held + tree.reclaim_held, tree.items));
+        Scaled(1, tree.arena_held + tree.table_held + tree.reclaim_held + tree.directory_held,
+               tree.items));
 }
 
 }  // namespace skep::btree

@@ -94,6 +94,32 @@ std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view ke
 }
 
 template <class Layout>
+LeafPlace Reader<Layout>::Surmise(std::string_view key, uint32_t items, bool gets_only) const {
+  const LeafDirectory* const directory = core_.directory.current();
+  if (directory == nullptr) return {};
+  const Link link = directory->Find(key);
+  // Asked before the word is read, as in FromHint.
+  if (!link || core_.reclaimer.detached()) return {};
+  LeafPlace place = {.link = link};
+  const ArenaAddress at = core_.table.Find(link);
+  if (!at) return place;
+  core_.Sync(SyncPoint::kReaderAtHint);
+  NodeHeader* const node = core_.Node(at);
+  FetchLine(node);  // its level
+  if (!gets_only) Layout::PrefetchLeaf(core_.codec, node, false);
+  Layout::PrefetchSearch(core_.codec, node);
+  place.word = {node->word.load(std::memory_order_seq_cst)};
+  if (place.word.retired() || !node->is_leaf()) return place;
+  place.node = node;
+  Layout::PrefetchLog(node, place.word);
+  const typename Layout::Leaf leaf(core_.codec, node, place.word.used());
+  place.spot = leaf.Prefetch(key);
+  leaf.PrefetchItems(items, &place.spot);
+  core_.Sync(SyncPoint::kReaderInLeaf);
+  return place;
+}
+
+template <class Layout>
 std::optional<LeafPlace> Reader<Layout>::FromSibling(Link link, std::string_view fence,
                                                      bool is_upper, Version at) const {
   if (!link || core_.reclaimer.detached()) return std::nullopt;

@@ -27,6 +27,10 @@
 // hint matches again once 65535 nodes have had its LID; then the fences are those of the node that
 // has the LID now, and the reader still is where the key belongs.
 //
+// From the directory. Its links are hints like any other, and are checked in the same way: Surmise
+// asks detached(), then loads the row, then the word, and the level, as a LID may name an inner
+// node now. If the sorted items of the leaf have the key, its fences need not be looked at.
+//
 // Reading at version rv. Every node that was in the tree at rv still has its LID and the buffer of
 // rv, as long as the reader announces it (protocol S) or a snapshot pins it. From the root down,
 // each node is seen as of rv, so the links are those of rv.
@@ -78,6 +82,14 @@ class Reader {
   LeafPlace FindLast(Version at) const;
   // The newest state of the key's leaf, if a hint names it or a node above it.
   std::optional<LeafPlace> FromHint(Link hint, std::string_view key) const;
+  // The leaf in which the directory (leaf_directory.h) surmises the key, in its newest state, with
+  // the spot of the key, if a search of the leaf knows it. The place is right if the leaf covers
+  // the key (Layout::CoversAt), which the caller has to find out. Fetches all lines of the leaf
+  // that a search for the key may read, as soon as its address is known, and `items` items from the
+  // key on; with `gets_only` no more than a kGet needs.
+  //   node is null, link is not    the directory named a node that is no leaf of the tree any more
+  //   node and link are null       it cannot tell, or there is none
+  LeafPlace Surmise(std::string_view key, uint32_t items, bool gets_only) const;
   // The leaf that `link` leads to at the version, if `fence` is its lower fence (or, with
   // `is_upper`, its upper one).
   std::optional<LeafPlace> FromSibling(Link link, std::string_view fence, bool is_upper,

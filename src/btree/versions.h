@@ -115,6 +115,7 @@ struct alignas(128) ThreadState {
   // Written by the owner only.
   std::atomic<int64_t> items{0};      // keys added less keys deleted
   std::atomic<int64_t> deadlines{0};  // the same for keys with a deadline
+  std::atomic<int64_t> unguided{0};   // operations that the directory has not led to their leaf
 
   // Owner: the thread that took the state.
   Arena::Cache cache;
@@ -125,6 +126,9 @@ struct alignas(128) ThreadState {
   uint32_t unsampled = 0;      // requests since the last one that look_ahead.h has sampled
   uint64_t epoch_entries = 0;  // how often the thread has entered an epoch
 
+  void NoteUnguided() {
+    unguided.store(unguided.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   void AddItems(int64_t n, int64_t with_deadline) {
     items.store(items.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     if (with_deadline == 0) return;

@@ -50,6 +50,17 @@ inline uint32_t BytesBelow24(const std::byte* bytes, uint8_t bound) {
       : SKEP_WIDE_CLOBBERS);
   return below & 0xffffff;
 }
+// Returns a bit for each of 8 numbers that is not above `bound`.
+inline uint32_t NotAbove8(const uint64_t* numbers, uint64_t bound) {
+  uint32_t not_above;
+  asm("vpbroadcastq %1, %%zmm16\n\t"
+      "vpcmpnltuq %2, %%zmm16, %%k1\n\t"
+      "kmovd %%k1, %0"
+      : "=r"(not_above)
+      : "r"(bound), "m"(*reinterpret_cast<const uint64_t(*)[8]>(numbers))
+      : SKEP_WIDE_CLOBBERS);
+  return not_above;
+}
 #undef SKEP_WIDE_CLOBBERS
 
 }  // namespace wide
@@ -75,6 +86,19 @@ inline uint32_t CountBelow32(const uint16_t* numbers, uint16_t bound) {
   for (int i = 0; i < 32; ++i) below += numbers[i] < bound;
   return below;
 #endif
+}
+
+// How many of 16 numbers are not above `bound`.
+inline uint32_t CountNotAbove16(const uint64_t* numbers, uint64_t bound) {
+#if defined(__SSE4_1__)
+  if (kUsesAvx512) {
+    return static_cast<uint32_t>(
+        std::popcount(wide::NotAbove8(numbers, bound) | wide::NotAbove8(numbers + 8, bound) << 8));
+  }
+#endif
+  uint64_t not_above = 0;
+  for (int i = 0; i < 16; ++i) not_above += numbers[i] <= bound ? 1 : 0;
+  return static_cast<uint32_t>(not_above);
 }
 
 // Returns a bit for each of 8 numbers, the first lowest, that is not below `bound`.

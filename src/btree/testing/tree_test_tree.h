@@ -96,6 +96,15 @@ class TestTree {
   SnapshotRef OpenSnapshot() { return engine_->OpenSnapshot(kNowMs).value(); }
   void CloseSnapshot(SnapshotRef snapshot) { engine_->CloseSnapshot(snapshot); }
 
+  // Makes the directory of the leaves (directory_keeper.h), however few they are. Nothing else
+  // runs.
+  void MakeDirectory() {
+    core().directory.set_limits({.leaves_min = 2});
+    ThreadState& thread = core().threads.Take();
+    for (uint64_t i = 0; i < core().leaves.load(); ++i) thread.NoteUnguided();
+    core().threads.Give(thread);
+    MaintainAll();
+  }
   void MaintainAll() {
     while (engine_->Maintain(kNowMs)) {
     }

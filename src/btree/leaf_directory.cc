@@ -1,0 +1,115 @@
+#include "btree/leaf_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/prefetch.h"
+#include "btree/heads/head_layout_bytes.h"
+#include "btree/heads/lanes.h"
+
+namespace skep::btree {
+namespace {
+
+// Below every key's word there is that of the first leaf. A key with the highest word has no link,
+// so the places behind the last leaf are never chosen.
+constexpr uint64_t kFirstWord = 0;
+constexpr uint64_t kNoWord = UINT64_MAX;
+
+// A directory of fewer bytes does not take whole huge pages.
+constexpr size_t kHugeFrom = PageRegion::kHugePageBytes / 2;
+constexpr size_t kPageBytes = 4096;
+
+size_t GroupsOf(size_t entries) {
+  return (entries + LeafDirectory::kGroup - 1) / LeafDirectory::kGroup;
+}
+
+// The words of all levels above so many groups.
+size_t UpperWords(size_t groups) {
+  size_t words = 0;
+  while (groups > 1) {
+    words += GroupsOf(groups) * LeafDirectory::kGroup;
+    groups = GroupsOf(groups);
+  }
+  return words;
+}
+
+}  // namespace
+
+size_t LeafDirectory::BytesOf(size_t leaves_max) {
+  const size_t groups = GroupsOf(leaves_max);
+  const size_t bytes = groups * sizeof(Group) + UpperWords(groups) * sizeof(uint64_t);
+  const size_t page_bytes = bytes < kHugeFrom ? kPageBytes : PageRegion::kHugePageBytes;
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+std::unique_ptr<LeafDirectory> LeafDirectory::Make(size_t leaves_max, std::string prefix) {
+  const size_t bytes = BytesOf(leaves_max);
+  auto memory = PageRegion::Reserve(bytes, bytes < kHugeFrom ? Pages::kPlain : Pages::kHuge);
+  if (!memory) return nullptr;
+  return std::unique_ptr<LeafDirectory>(
+      new LeafDirectory(std::move(*memory), bytes, leaves_max, std::move(prefix)));
+}
+
+LeafDirectory::LeafDirectory(PageRegion memory, size_t bytes, size_t leaves_max, std::string prefix)
+    : memory_(std::move(memory)),
+      bytes_(bytes),
+      leaves_max_(leaves_max),
+      prefix_(std::move(prefix)) {}
+
+uint64_t LeafDirectory::WordOf(std::string_view key) const {
+  if (!key.starts_with(prefix_)) return key < prefix_ ? kFirstWord : kNoWord;
+  return heads::WordAt(key, prefix_.size());
+}
+
+bool LeafDirectory::Add(std::string_view lower, Link leaf) {
+  if (leaves_ == leaves_max_) return false;
+  const size_t at = leaves_ % kGroup;
+  Group& group = groups()[leaves_ / kGroup];
+  if (at == 0) std::ranges::fill(group.words, kNoWord);
+  const uint64_t word = leaves_ == 0 ? kFirstWord : WordOf(lower);
+  if (leaves_ > 0) {
+    const size_t before = leaves_ - 1;
+    alike_ += groups()[before / kGroup].words[before % kGroup] == word ? 1 : 0;
+  }
+  group.words[at] = word;
+  group.links[at] = leaf.bits;
+  ++leaves_;
+  return true;
+}
+
+void LeafDirectory::Finish() {
+  SKEP_DCHECK(leaves_ > 0);
+  size_t count = GroupsOf(leaves_);
+  auto* to = reinterpret_cast<uint64_t*>(groups() + count);
+  const Group* const all = groups();
+  const uint64_t* below = nullptr;  // the level below; the groups at first
+  while (count > 1) {
+    SKEP_CHECK(levels_ < kLevelsMax);
+    const size_t padded = GroupsOf(count) * kGroup;
+    for (size_t i = 0; i < padded; ++i) {
+      to[i] = i >= count ? kNoWord : below == nullptr ? all[i].words[0] : below[i * kGroup];
+    }
+    level_[levels_++] = below = to;
+    to += padded;
+    count = GroupsOf(count);
+  }
+}
+
+Link LeafDirectory::Find(std::string_view key) const {
+  const uint64_t word = WordOf(key);
+  if (word == kNoWord) [[unlikely]]
+    return {};
+  size_t at = 0;
+  for (uint32_t level = levels_; level > 0; --level) {
+    at = at * kGroup + CountNotAbove16(level_[level - 1] + at * kGroup, word) - 1;
+  }
+  const Group& group = groups()[at];
+  FetchLines(group.links, group.links + kGroup);
+  const uint32_t i = CountNotAbove16(group.words, word) - 1;
+  if (group.words[i] == word) [[unlikely]]
+    return {};
+  return {group.links[i]};
+}
+
+}  // namespace skep::btree

@@ -1,0 +1,91 @@
+// leaf_directory.h: where the leaves are, in one flat table beside the tree: a hint.
+//
+// A way down the tree reads, of each inner node, a row of the page table, a search line, heads and
+// a link, one after the other. The directory has 8 bytes of each leaf's lower fence, its word, in
+// one sorted array, and the leaf's link. Sixteen words are two lines, which are compared side by
+// side:
+//
+//   top      w  w  w ...                              first words of 16 groups below
+//   ...      w  w  w ... | w  w  w ... | ...
+//   groups   16 words, 16 links | 16 words, 16 links | ...      256 bytes each
+//
+// A search reads two lines of each level above the groups and three of a group. Of 400,000 leaves
+// the levels above take 210 KB, which a core's own cache keeps, and the groups 6.4 MB. Memory: 16
+// bytes a leaf, and less than one for the levels above.
+//
+// Words. All fences but the first, which is empty, begin with the directory's prefix; a word is the
+//   8 bytes behind it, zeros behind the end of a fence. A key whose word equals that of a fence is
+//   not told from it, and has no link here. All other keys have the link of the leaf that had them
+//   when its fence was read.
+//
+// Safety. A directory is out of date at once, so nothing about a link is believed but that it may
+//   name a node: the reader checks row, level, mark and fences (Reader::Surmise), as it does with a
+//   hint of a stranger. So a directory that is stale, torn between two states of the tree, or wrong
+//   costs a way down from the root and never an answer.
+//
+// Roles and progress: directory_keeper.h. A directory does not change once readers have it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/huge_pages.h"
+#include "btree/link.h"
+
+namespace skep::btree {
+
+class LeafDirectory {
+ public:
+  static constexpr uint32_t kGroup = 16;
+
+  // Makes a directory without leaves that has room for so many (> 0). All lower fences but the
+  // first begin with `prefix`, or have no word of their own. Null: the system has no memory.
+  static std::unique_ptr<LeafDirectory> Make(size_t leaves_max, std::string prefix);
+
+  // Filling, by one thread, in the order of the keys.
+  //
+  // Adds a leaf; `lower` is its lower fence. False: there is no more room.
+  bool Add(std::string_view lower, Link leaf);
+  // Called once all leaves are added, at least one.
+  void Finish();
+
+  // The link of the leaf that has the key, as far as the directory knows; no link if it cannot
+  // tell. Thread-safe. Wait-free.
+  Link Find(std::string_view key) const;
+
+  size_t leaves() const { return leaves_; }
+  // The number of leaves whose word equals that of the leaf before, so that most of their keys may
+  // have to go down from the root.
+  size_t alike() const { return alike_; }
+  // The bytes that it takes from the system.
+  size_t bytes() const { return bytes_; }
+  // The bytes of a directory with room for so many leaves.
+  static size_t BytesOf(size_t leaves_max);
+
+ private:
+  struct Group {
+    uint64_t words[kGroup];
+    uint64_t links[kGroup];
+  };
+  static_assert(sizeof(Group) == 256);
+  static constexpr uint32_t kLevelsMax = 12;  // of 16 ^ 13 leaves, more than there are LIDs
+
+  LeafDirectory(PageRegion memory, size_t bytes, size_t leaves_max, std::string prefix);
+
+  uint64_t WordOf(std::string_view key) const;
+  Group* groups() const { return reinterpret_cast<Group*>(memory_.begin()); }
+
+  PageRegion memory_;
+  const size_t bytes_;
+  const size_t leaves_max_;
+  const std::string prefix_;
+  size_t leaves_ = 0;
+  size_t alike_ = 0;
+  uint32_t levels_ = 0;                     // above the groups
+  const uint64_t* level_[kLevelsMax] = {};  // words, the lowest level first
+};
+
+}  // namespace skep::btree

@@ -1,0 +1,62 @@
+// point_read.h: reads a point in the leaf that has its key.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "btree/core.h"
+#include "btree/reader.h"
+#include "engine/batch_writer.h"
+#include "engine/point.h"
+
+namespace skep::btree {
+
+// Fills in what every read of a point tells beside its value: the version at which the leaf has it,
+// and the hint of the leaf. Returns the version.
+inline Version TellVersion(const Request& request, const LeafPlace& place, Version seen,
+                           BatchWriter& out, uint32_t slot) {
+  Outcome& outcome = out.outcome(slot);
+  if (outcome.present) outcome.version = seen;
+  TellHint(request, place, &outcome);
+  return seen;
+}
+
+// Reads the request's key, or checks its condition, in the leaf of the key, at a version or in the
+// newest state (Reader::kNewest). Fills in the outcome, and returns the version it has seen.
+template <class Layout>
+Version ReadPoint(const Core& core, const Request& request, const LeafPlace& place, Version at,
+                  uint64_t now_ms, const EngineTraits& traits, BatchWriter& out, uint32_t slot) {
+  const typename Layout::Leaf leaf(core.codec, place.node, place.word.used(), at);
+  const typename Layout::Found found = leaf.Find(request.key, place.spot);
+  std::optional<PointState> state;
+  if (found.present) state = core.codec.StateOf(found.value);
+  if (request.op == Op::kGet) {
+    ApplyGet(request, state, now_ms, out, slot);
+  } else {
+    ApplyPoint(request, state, now_ms, traits, out, slot);
+  }
+  const Version seen =
+      found.known ? found.version : place.node->version.load(std::memory_order_relaxed);
+  return TellVersion(request, place, seen, out, slot);
+}
+
+// Like ReadPoint for a kGet without flags in the newest state, if that is cheap: if the sorted
+// items of the leaf at a known spot have the key, with a plain value, and the log does not. Then
+// the leaf covers the key, too. Returns whether it has filled in the outcome; `seen` is then the
+// version.
+template <class Layout>
+[[gnu::always_inline]] inline bool ReadPlain(const Request& request, const LeafPlace& place,
+                                             uint64_t now_ms, BatchWriter& out, uint32_t slot,
+                                             Version* seen) {
+  std::string_view value;
+  if (request.flags != 0 ||
+      !Layout::FindPlain(place.node, place.word.used(), request.key, place.spot, &value)) {
+    return false;
+  }
+  ApplyGet(request, PointState{.value = value}, now_ms, out, slot);
+  *seen =
+      TellVersion(request, place, place.node->version.load(std::memory_order_relaxed), out, slot);
+  return true;
+}
+
+}  // namespace skep::btree
