@@ -5,12 +5,15 @@
 
 #include "btree/core.h"
 #include "btree/heads/head_layout_search.h"
+#include "btree/leaf_directory.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/reader.h"
 #include "btree/tree_top.h"
 
 namespace skep::btree {
 namespace {
+
+static_assert(Core::kLidsMax <= uint64_t{1} << LeafDirectory::kLidBits);
 
 constexpr uint64_t kRoomFactor = 4;
 constexpr uint64_t kPatienceMax = uint64_t{1} << 20;
@@ -30,6 +33,7 @@ std::string PrefixOfFences(const Core& core) {
 
 }  // namespace
 
+DirectoryKeeper::DirectoryKeeper(MemoryBudget& budget) : budget_(budget) {}
 DirectoryKeeper::~DirectoryKeeper() { budget_.Release(held_bytes()); }
 
 template <class Layout>

@@ -39,12 +39,12 @@
 
 #include "base/memory_budget.h"
 #include "base/mutex.h"
-#include "btree/leaf_directory.h"
 #include "btree/versions.h"
 
 namespace skep::btree {
 
 struct Core;
+class LeafDirectory;
 
 class DirectoryKeeper {
  public:
@@ -60,7 +60,7 @@ class DirectoryKeeper {
     uint32_t leaves_maintain = 2048;
   };
 
-  explicit DirectoryKeeper(MemoryBudget& budget) : budget_(budget) {}
+  explicit DirectoryKeeper(MemoryBudget& budget);
   ~DirectoryKeeper();
   DirectoryKeeper(const DirectoryKeeper&) = delete;
   DirectoryKeeper& operator=(const DirectoryKeeper&) = delete;

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "btree/leaf_shape.h"
 #include "btree/node.h"
 #include "btree/node_items.h"
 #include "btree/stored.h"
@@ -139,7 +140,8 @@ template <class L>
 concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHeader* locked,
                               uint32_t used, std::string_view key, const LeafSpot& spot,
                               std::string_view* value, std::vector<OutsideBlock>* blocks,
-                              uint64_t deadline_ms, bool gets_only, NodeWord word) {
+                              uint64_t deadline_ms, bool gets_only, NodeWord word, LeafShape shape,
+                              uint32_t share) {
   { L::FencesOf(codec, node) } -> std::same_as<Fences>;
   // Whether the node covers the key: it lies between the fences.
   { L::Covers(codec, node, key) } -> std::same_as<bool>;
@@ -162,6 +164,13 @@ concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHe
   // Fetches the lines of a leaf that a search of it reads, as far as they are known without a look
   // at it, for a reader that has nothing else to do meanwhile.
   L::PrefetchSearch(codec, node);
+  // The shape of a leaf, and what PrefetchSearch fetches of a leaf that is not looked at yet, if it
+  // has this shape and the key is as far behind its lower fence as `share` says
+  // (LeafDirectory::Guess): fewer of its heads, and the items that are likely to have the key.
+  // IsGuess: whether the sorted item of that number is among these.
+  { L::ShapeOf(node) } -> std::same_as<LeafShape>;
+  L::PrefetchGuess(node, shape, share);
+  { L::IsGuess(shape, share, share) } -> std::same_as<bool>;
   // Fetches what else a search of a leaf's log reads; the leaf's header has come.
   L::PrefetchLog(node, word);
   // Fetches the lines of a leaf that a search reads first; with `gets_only`, no more than a kGet

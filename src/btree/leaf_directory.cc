@@ -11,6 +11,8 @@
 namespace skep::btree {
 namespace {
 
+constexpr uint64_t kShapeMask = (uint64_t{1} << 48) - (uint64_t{1} << LeafDirectory::kLidBits);
+
 // Below every key's word there is that of the first leaf. A key with the highest word has no link,
 // so the places behind the last leaf are never chosen.
 constexpr uint64_t kFirstWord = 0;
@@ -73,7 +75,7 @@ bool LeafDirectory::Add(std::string_view lower, Link leaf) {
     alike_ += groups()[before / kGroup].words[before % kGroup] == word ? 1 : 0;
   }
   group.words[at] = word;
-  group.links[at] = leaf.bits;
+  group.links[at].store(leaf.bits & ~kShapeMask, std::memory_order_relaxed);
   ++leaves_;
   return true;
 }
@@ -96,20 +98,33 @@ void LeafDirectory::Finish() {
   }
 }
 
-Link LeafDirectory::Find(std::string_view key) const {
+LeafDirectory::Guess LeafDirectory::Find(std::string_view key) const {
   const uint64_t word = WordOf(key);
   if (word == kNoWord) [[unlikely]]
     return {};
+  uint64_t above = kNoWord;  // the word of the next leaf
+  // Returns which of 16 words is the last one that is not above the key's.
+  const auto search = [&](const uint64_t* words) {
+    const uint32_t count = CountNotAbove16(words, word);
+    if (count < kGroup) above = words[count];
+    return count - 1;
+  };
   size_t at = 0;
   for (uint32_t level = levels_; level > 0; --level) {
-    at = at * kGroup + CountNotAbove16(level_[level - 1] + at * kGroup, word) - 1;
+    at = at * kGroup + search(level_[level - 1] + at * kGroup);
   }
-  const Group& group = groups()[at];
+  Group& group = groups()[at];
   FetchLines(group.links, group.links + kGroup);
-  const uint32_t i = CountNotAbove16(group.words, word) - 1;
-  if (group.words[i] == word) [[unlikely]]
+  const uint32_t i = search(group.words);
+  const uint64_t lower = group.words[i];
+  if (lower == word) [[unlikely]]
     return {};
-  return {group.links[i]};
+  const uint64_t entry = group.links[i].load(std::memory_order_relaxed);
+  return {.link = {entry & ~kShapeMask},
+          .shape = {static_cast<uint32_t>((entry & kShapeMask) >> kLidBits)},
+          .share = static_cast<uint32_t>((word - lower) /
+                                         (((above - lower) >> LeafShape::kShareBits) + 1)),
+          .entry = &group.links[i]};
 }
 
 }  // namespace skep::btree

@@ -18,14 +18,22 @@
 //   not told from it, and has no link here. All other keys have the link of the leaf that had them
 //   when its fence was read.
 //
+// Guesses. With the link a reader gets the key's share of the way from its leaf's word to the next
+//   one, and the shape that an earlier reader has seen in the leaf: how many sorted items it has,
+//   and their size. From these it guesses which items of the leaf to ask for together with the
+//   leaf's first lines, so that one miss is waited for and not two. 20 bits of a link's word, which
+//   no LID needs, keep the shape; readers write it, relaxed, when the leaf has another one.
+//
 // Safety. A directory is out of date at once, so nothing about a link is believed but that it may
 //   name a node: the reader checks row, level, mark and fences (Reader::Surmise), as it does with a
 //   hint of a stranger. So a directory that is stale, torn between two states of the tree, or wrong
 //   costs a way down from the root and never an answer.
 //
-// Roles and progress: directory_keeper.h. A directory does not change once readers have it.
+// Roles and progress: directory_keeper.h. Only shapes change once readers have the directory; a
+// reader that meets another one's store sees one shape or the other.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,12 +41,28 @@
 #include <string_view>
 
 #include "base/huge_pages.h"
+#include "btree/leaf_shape.h"
 #include "btree/link.h"
 
 namespace skep::btree {
 
 class LeafDirectory {
  public:
+  // Where a key is, as far as the directory knows.
+  struct Guess {
+    Link link = {};        // of the leaf; none: the directory cannot tell
+    LeafShape shape = {};  // of the leaf; none: no reader has seen it yet
+    uint32_t share = 0;    // how far the key's word is on the way to the next leaf's (LeafShape)
+    std::atomic<uint64_t>* entry = nullptr;
+
+    // Keeps the shape that the leaf has.
+    void Keep(LeafShape seen) const {
+      if (seen.IsNear(shape)) return;
+      entry->store(link.bits | uint64_t{seen.bits} << kLidBits, std::memory_order_relaxed);
+    }
+  };
+  static constexpr uint32_t kLidBits = 48 - LeafShape::kBits;
+
   static constexpr uint32_t kGroup = 16;
 
   // Makes a directory without leaves that has room for so many (> 0). All lower fences but the
@@ -52,9 +76,8 @@ class LeafDirectory {
   // Called once all leaves are added, at least one.
   void Finish();
 
-  // The link of the leaf that has the key, as far as the directory knows; no link if it cannot
-  // tell. Thread-safe. Wait-free.
-  Link Find(std::string_view key) const;
+  // Thread-safe. Wait-free.
+  Guess Find(std::string_view key) const;
 
   size_t leaves() const { return leaves_; }
   // The number of leaves whose word equals that of the leaf before, so that most of their keys may
@@ -68,7 +91,7 @@ class LeafDirectory {
  private:
   struct Group {
     uint64_t words[kGroup];
-    uint64_t links[kGroup];
+    std::atomic<uint64_t> links[kGroup];
   };
   static_assert(sizeof(Group) == 256);
   static constexpr uint32_t kLevelsMax = 12;  // of 16 ^ 13 leaves, more than there are LIDs

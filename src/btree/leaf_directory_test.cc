@@ -57,7 +57,7 @@ class Fences {
            is_like(*(near - 1)) || (near != fences_.end() && is_like(*near));
   }
   void Expect(const std::string& key) const {
-    const Link found = directory_->Find(key);
+    const Link found = directory_->Find(key).link;
     if (!found) {
       ASSERT_TRUE(IsLikeOne(key)) << testing::PrintToString(key);
     } else {
@@ -118,7 +118,7 @@ TEST(LeafDirectory, LeadsNearlyAllKeys) {
   EXPECT_EQ(fences.directory().alike(), 0u);
   for (int i = 0; i < 10'000; ++i) {
     const std::string key = "id:" + Bytes(random.Next());
-    ASSERT_EQ(fences.directory().Find(key).bits, fences.LeafOf(key));
+    ASSERT_EQ(fences.directory().Find(key).link.bits, fences.LeafOf(key));
   }
 }
 
@@ -129,9 +129,41 @@ TEST(LeafDirectory, CountsFencesThatAreAlike) {
   rests.emplace_back("t");
   const Fences fences("", std::move(rests));
   EXPECT_EQ(fences.directory().alike(), 99u);
-  EXPECT_FALSE(fences.directory().Find("samebytes150"));
-  EXPECT_EQ(fences.directory().Find("samebytf").bits, fences.LeafOf("samebytf"));
-  EXPECT_EQ(fences.directory().Find("a").bits, 1u);
+  EXPECT_FALSE(fences.directory().Find("samebytes150").link);
+  EXPECT_EQ(fences.directory().Find("samebytf").link.bits, fences.LeafOf("samebytf"));
+  EXPECT_EQ(fences.directory().Find("a").link.bits, 1u);
+}
+
+// Goal: a reader learns how far its key is on the way to the next leaf, and the shape that an
+// earlier one has kept, if that is not as good as the same; the link stays what it is.
+TEST(LeafDirectory, TellsWhereInTheLeafAKeyLies) {
+  std::vector<std::string> rests;
+  for (uint64_t i = 1; i < 600; ++i) rests.push_back(Bytes(i << 32));
+  const Fences fences("", std::move(rests));
+  for (uint64_t leaf = 0; leaf < 599; ++leaf) {
+    for (const uint32_t share : {1u, 2u, 1000u, 32'768u, 65'534u, 65'535u}) {
+      const auto guess = fences.directory().Find(Bytes((leaf << 32) + (uint64_t{share} << 16)));
+      ASSERT_EQ(guess.link.bits, leaf + 1);
+      ASSERT_NEAR(guess.share, share, 2) << leaf;
+      ASSERT_LT(guess.share, 1u << LeafShape::kShareBits);
+    }
+  }
+  EXPECT_EQ(fences.directory().Find(Bytes(UINT64_MAX - 1)).share, 65'535u);
+  const std::string key = Bytes((uint64_t{300} << 32) + 1);
+  EXPECT_FALSE(fences.directory().Find(key).shape);
+  const auto keep = [&](uint32_t items, uint32_t item_bytes) {
+    fences.directory().Find(key).Keep(LeafShape::Of(items, item_bytes));
+    EXPECT_EQ(fences.directory().Find(key).link.bits, 301u);
+    return fences.directory().Find(key).shape;
+  };
+  EXPECT_EQ(keep(100, 32).items(), 100u);
+  EXPECT_EQ(keep(103, 32).items(), 100u) << "as good as the same";
+  EXPECT_EQ(keep(105, 32).items(), 105u);
+  EXPECT_EQ(keep(105, 33).item_bytes(), 33u);
+  EXPECT_EQ(keep(LeafShape::kMax, LeafShape::kMax).items(), LeafShape::kMax);
+  EXPECT_FALSE(keep(LeafShape::kMax + 1, 2));
+  EXPECT_FALSE(keep(2, LeafShape::kMax + 1));
+  EXPECT_FALSE(fences.directory().Find(Bytes((uint64_t{301} << 32) + 1)).shape);
 }
 
 // Goal: a leaf costs 16 bytes, and the levels above a sixteenth of 8 more.

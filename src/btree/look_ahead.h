@@ -440,7 +440,7 @@ LeafPlace LookAhead<Layout>::FindNewest(uint32_t i, const Request& request) cons
 template <class Layout>
 std::optional<LeafPlace> LookAhead<Layout>::FromDirectory(const Request& request) const {
   if (first_ != end_ || request.hint.bits != 0) return std::nullopt;
-  const LeafPlace place = reader_.Surmise(request.key, ItemsOf(request), false);
+  const LeafPlace place = reader_.Surmise(thread_, request.key, ItemsOf(request), false);
   if (place.node != nullptr) {
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     if (IsWrite(request.op)) leaf.PrefetchWrite();

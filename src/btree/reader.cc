@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "btree/heads/head_layout_search.h"
+#include "btree/leaf_directory.h"
 #include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
@@ -94,20 +95,25 @@ std::optional<LeafPlace> Reader<Layout>::FromHint(Link hint, std::string_view ke
 }
 
 template <class Layout>
-LeafPlace Reader<Layout>::Surmise(std::string_view key, uint32_t items, bool gets_only) const {
+LeafPlace Reader<Layout>::Surmise(ThreadState& thread, std::string_view key, uint32_t items,
+                                  bool gets_only) const {
   const LeafDirectory* const directory = core_.directory.current();
   if (directory == nullptr) return {};
-  const Link link = directory->Find(key);
+  const LeafDirectory::Guess guess = directory->Find(key);
   // Asked before the word is read, as in FromHint.
-  if (!link || core_.reclaimer.detached()) return {};
-  LeafPlace place = {.link = link};
-  const ArenaAddress at = core_.table.Find(link);
+  if (!guess.link || core_.reclaimer.detached()) return {};
+  LeafPlace place = {.link = guess.link};
+  const ArenaAddress at = core_.table.Find(guess.link);
   if (!at) return place;
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const node = core_.Node(at);
   FetchLine(node);  // its level
   if (!gets_only) Layout::PrefetchLeaf(core_.codec, node, false);
-  Layout::PrefetchSearch(core_.codec, node);
+  if (guess.shape && thread.guess_score > 0) {
+    Layout::PrefetchGuess(node, guess.shape, guess.share);
+  } else {
+    Layout::PrefetchSearch(core_.codec, node);
+  }
   place.word = {node->word.load(std::memory_order_seq_cst)};
   if (place.word.retired() || !node->is_leaf()) return place;
   place.node = node;
@@ -115,6 +121,10 @@ LeafPlace Reader<Layout>::Surmise(std::string_view key, uint32_t items, bool get
   const typename Layout::Leaf leaf(core_.codec, node, place.word.used());
   place.spot = leaf.Prefetch(key);
   leaf.PrefetchItems(items, &place.spot);
+  if (place.spot.known) {
+    if (guess.shape) thread.NoteGuess(Layout::IsGuess(guess.shape, guess.share, place.spot.at));
+    guess.Keep(Layout::ShapeOf(node));
+  }
   core_.Sync(SyncPoint::kReaderInLeaf);
   return place;
 }

@@ -86,10 +86,13 @@ class Reader {
   // the spot of the key, if a search of the leaf knows it. The place is right if the leaf covers
   // the key (Layout::CoversAt), which the caller has to find out. Fetches all lines of the leaf
   // that a search for the key may read, as soon as its address is known, and `items` items from the
-  // key on; with `gets_only` no more than a kGet needs.
+  // key on; with `gets_only` no more than a kGet needs. Also fetches, before the leaf's first
+  // lines have come, the items that the key's are likely among, if such guesses have been right for
+  // the thread.
   //   node is null, link is not    the directory named a node that is no leaf of the tree any more
   //   node and link are null       it cannot tell, or there is none
-  LeafPlace Surmise(std::string_view key, uint32_t items, bool gets_only) const;
+  LeafPlace Surmise(ThreadState& thread, std::string_view key, uint32_t items,
+                    bool gets_only) const;
   // The leaf that `link` leads to at the version, if `fence` is its lower fence (or, with
   // `is_upper`, its upper one).
   std::optional<LeafPlace> FromSibling(Link link, std::string_view fence, bool is_upper,

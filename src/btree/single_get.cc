@@ -28,7 +28,7 @@ Version ExecuteSingleGet(Core& core, ThreadState& thread, const EngineTraits& tr
   const uint64_t now_ms = core.now.Advance(batch.now_ms());
   core.versions.EnterEpoch(thread);
   const Reader<Layout> reader(core);
-  LeafPlace place = reader.Surmise(request.key, 1, true);
+  LeafPlace place = reader.Surmise(thread, request.key, 1, true);
   const auto read = [&](auto covers) {
     Version seen;
     if (ReadPlain<Layout>(request, place, now_ms, out, 0, &seen)) return std::optional(seen);

@@ -69,6 +69,7 @@
 //         mutex.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -103,6 +104,7 @@ struct Workspace;
 
 struct alignas(128) ThreadState {
   static constexpr uint64_t kIdle = UINT64_MAX;
+  static constexpr uint32_t kGuessScoreMax = 16;
 
   ThreadState();
   ~ThreadState();
@@ -121,11 +123,18 @@ struct alignas(128) ThreadState {
   Arena::Cache cache;
   std::vector<Retired> retired;
   const std::unique_ptr<Workspace> workspace;
-  uint64_t phase = 0;          // of protocol P, at the beginning of the operation
-  uint32_t steps = 0;          // counts the calls of RaiseInTime
-  uint32_t unsampled = 0;      // requests since the last one that look_ahead.h has sampled
+  uint64_t phase = 0;      // of protocol P, at the beginning of the operation
+  uint32_t steps = 0;      // counts the calls of RaiseInTime
+  uint32_t unsampled = 0;  // requests since the last one that look_ahead.h has sampled
+  // Whether guesses of places in leaves have been right lately (Reader::Surmise): rises by one with
+  // a right guess, falls by two with a wrong one.
+  uint32_t guess_score = kGuessScoreMax;
   uint64_t epoch_entries = 0;  // how often the thread has entered an epoch
 
+  void NoteGuess(bool was_right) {
+    guess_score = was_right ? std::min(guess_score + 1, kGuessScoreMax)
+                            : guess_score - std::min(guess_score, 2u);
+  }
   void NoteUnguided() {
     unguided.store(unguided.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }

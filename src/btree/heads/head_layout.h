@@ -399,6 +399,13 @@ class HeadLayout {
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
   static void PrefetchSearch(const Codec& codec, const NodeHeader* leaf);
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only);
+  // A guess is of some items before and behind the one that lies at the key's share of the items.
+  // Of random keys, four in five are among the 15 of 160 items that are guessed.
+  static constexpr uint32_t kGuessItems = 7;
+  static constexpr uint32_t kGuessBytesMax = 512;
+  static LeafShape ShapeOf(const NodeHeader* leaf);
+  static void PrefetchGuess(const NodeHeader* leaf, LeafShape shape, uint32_t share);
+  static bool IsGuess(LeafShape shape, uint32_t share, uint32_t item);
   // Nothing more to fetch in this layout.
   static void PrefetchLog(const NodeHeader*, NodeWord) {}
 

@@ -324,6 +324,42 @@ inline void HeadLayout::PrefetchSearch(const Codec& codec, const NodeHeader* lea
   FetchLines(heads, heads + kUsualSegments * 2 * heads::kSegmentHeads);
 }
 
+inline LeafShape HeadLayout::ShapeOf(const NodeHeader* leaf) {
+  const Sorted sorted(leaf);
+  return sorted.is_uniform() ? LeafShape::Of(sorted.count(), sorted.stride()) : LeafShape();
+}
+
+namespace heads {
+
+// The items [begin, end) that a guess is of.
+struct GuessedItems {
+  uint32_t begin, end;
+  GuessedItems(LeafShape shape, uint32_t share) {
+    const uint32_t at =
+        static_cast<uint32_t>(uint64_t{shape.items()} * share >> LeafShape::kShareBits);
+    const uint32_t around =
+        std::min(HeadLayout::kGuessItems, HeadLayout::kGuessBytesMax / 2 / shape.item_bytes());
+    begin = at - std::min(at, around);
+    end = std::min(at + around + 1, shape.items());
+  }
+};
+
+}  // namespace heads
+
+inline void HeadLayout::PrefetchGuess(const NodeHeader* leaf, LeafShape shape, uint32_t share) {
+  FetchLine(leaf->bytes() + heads::kSearchLineAt);
+  const heads::GuessedItems guessed(shape, share);
+  const uint16_t* const all = heads::HeadsOf(leaf, true);
+  FetchLines(all + guessed.begin, all + guessed.end);
+  const std::byte* const items = leaf->bytes() + heads::AfterHeads(true, shape.items());
+  FetchLines(items + guessed.begin * shape.item_bytes(), items + guessed.end * shape.item_bytes());
+}
+
+inline bool HeadLayout::IsGuess(LeafShape shape, uint32_t share, uint32_t item) {
+  const heads::GuessedItems guessed(shape, share);
+  return item >= guessed.begin && item < guessed.end;
+}
+
 inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only) {
   PrefetchHead(codec, leaf);
   if (gets_only) return;

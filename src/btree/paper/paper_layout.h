@@ -243,6 +243,10 @@ class PaperLayout {
   static void PrefetchSearch(const Codec& codec, const NodeHeader* leaf) {
     PrefetchHead(codec, leaf);
   }
+  // Where an item lies is not guessed in this layout.
+  static LeafShape ShapeOf(const NodeHeader*) { return {}; }
+  static void PrefetchGuess(const NodeHeader*, LeafShape, uint32_t) {}
+  static bool IsGuess(LeafShape, uint32_t, uint32_t) { return false; }
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool) {
     PrefetchHead(codec, leaf);
   }
