@@ -346,8 +346,8 @@ TEST_P(TreeDirectory, GivesUpWhereWordsAreAlike) {
   EXPECT_EQ(keeper().held_bytes(), 0u);
 }
 
-// Goal: of random keys in a leaf of 160 items, four in five are among the items that are guessed; of
-// large items no more are guessed than the bytes allow, and always one.
+// Goal: of random keys in a leaf of 160 items, four in five are among the items that are guessed;
+// of large items no more are guessed than the bytes allow, and always one.
 TEST(Guesses, AreRightForMostRandomKeys) {
   std::mt19937_64 rng(1);
   constexpr uint32_t kItems = 160;
