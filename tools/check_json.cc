@@ -149,6 +149,7 @@ std::string JsonOf(const durable::RdbCheck& check) {
                {"sound", check.damage.empty()},
                {"version", check.summary.version},
                {"strings", check.summary.strings},
+               {"collections", check.summary.collections},
                {"skipped", check.summary.skipped},
                {"functions", check.summary.functions},
                {"has_right_checksum", check.summary.is_checked},

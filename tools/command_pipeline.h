@@ -29,6 +29,9 @@ class CommandPipeline {
   // reply. Returns a line for people that says why it failed, or nothing.
   virtual std::string Select(uint64_t db) = 0;
 
+  // Whether Send takes the commands of collections, and RESTORE; if not it takes SET only.
+  virtual bool takes_collections() const = 0;
+
   // Each sends a command. Returns false if the connection broke: status() says why, and
   // unanswered() how many commands may or may not have been executed.
   virtual bool Send(std::span<const std::string_view> args, std::string name) = 0;
@@ -51,6 +54,7 @@ class RespPipeline final : public CommandPipeline {
   explicit RespPipeline(ServerClient& client) : client_(client) {}
 
   std::string Select(uint64_t db) override;
+  bool takes_collections() const override { return true; }
   bool Send(std::span<const std::string_view> args, std::string name) override;
   bool Set(const DumpItem& item, std::string name) override;
   bool Finish() override { return Drain(0, 0); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "durable/rdb_reader.h"
 #include "tools/command_pipeline.h"
 #include "tools/dump_format.h"
 
@@ -33,6 +35,9 @@ class Importer {
   bool Select(uint64_t db);
   bool Set(std::span<const std::string_view> args);  // a whole command; its key is args[1]
   bool Set(const DumpItem& item);
+  // Stores a piece of a collection. Requires that takes_collections().
+  bool Add(std::string_view key, const durable::RdbMembers& members, uint64_t deadline_ms);
+  bool takes_collections() const { return pipeline_.takes_collections(); }
   // Waits for the commands under way.
   bool Finish();
 
@@ -42,6 +47,7 @@ class Importer {
 
  private:
   void TakeReply(std::string_view key, const RespReply& reply);
+  bool Send(std::span<const std::string_view> args, std::string_view key, bool is_last);
   bool NoteBroken();
   bool UseDatabase(uint64_t db);
 
@@ -49,6 +55,7 @@ class Importer {
   const std::optional<uint64_t> db_;
   const Refused on_refused_;
   std::optional<uint64_t> selected_;
+  std::deque<bool> are_last_;  // of the commands under way, whether each is its key's last one
   uint64_t stored_ = 0;
   uint64_t refused_ = 0;
   std::string problem_;
@@ -56,7 +63,7 @@ class Importer {
 
 // The import of an RDB file, which is checked before anything is stored.
 struct RdbImport {
-  // Called for a key of another type than string, which is skipped.
+  // Called for a key that cannot be stored, which is skipped.
   std::function<void(uint64_t db, std::string_view key, std::string_view type)> on_skipped;
   bool is_strict = false;  // if there is such a key nothing is stored
 

@@ -74,8 +74,8 @@ int main(int argc, char** argv) {
             {{"resp", DumpFormat::kResp}, {"jsonl", DumpFormat::kJsonl}, {"rdb", DumpFormat::kRdb}},
             "resp, jsonl or rdb");
   in->add_flag("--strict", options.strict,
-               "of rdb: import nothing if the file has keys that are no strings; without, such are "
-               "listed and skipped");
+               "of rdb: import nothing if the file has keys that cannot be stored; without, such "
+               "are listed and skipped");
   in->add_option("FILE", options.file, "- is the standard input, but not for rdb")
       ->capture_default_str();
   try {

@@ -31,6 +31,10 @@ class RdbCheckVisitor final : public RdbVisitor {
     }
     return {};
   }
+  Status OnMembers(uint64_t, std::string_view, const RdbMembers& members, uint64_t) override {
+    if (members.is_last) ++summary_.collections;
+    return {};
+  }
   Status OnSkipped(uint64_t, std::string_view, std::string_view) override {
     ++summary_.skipped;
     return {};

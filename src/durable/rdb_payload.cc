@@ -5,21 +5,27 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/decimal.h"
+#include "durable/rdb_collection.h"
 #include "durable/rdb_crc64.h"
 #include "durable/rdb_input.h"
 #include "durable/rdb_reader.h"
+#include "types/collection.h"
+#include "types/value_type.h"
 
 namespace skep::durable {
 namespace {
 
-constexpr char kStringType = 0;
+constexpr Status kBadData(Code::kInvalidArgument, "Bad data format");
 constexpr size_t kVersionBytes = 2;
 constexpr size_t kFooterBytes = kVersionBytes + 8;
 constexpr size_t kIntegerDigitsMax = 11;    // of a string that is written as an integer
 constexpr size_t kCompressedBytesMin = 21;  // shorter strings are not compressed
 constexpr size_t kSavedBytesMin = 4;        // that compression must save
+// Of a packed string, beyond twice what the collection takes: its head and end.
+constexpr size_t kPackedBytesMore = 64;
 constexpr char kLzfString = static_cast<char>(0xc3);
 
 template <typename T>
@@ -70,6 +76,30 @@ bool AppendCompressed(std::string& to, std::string_view value) {
   return true;
 }
 
+void AppendString(std::string& to, std::string_view value, bool compresses) {
+  if (AppendInteger(to, value) || (compresses && AppendCompressed(to, value))) return;
+  AppendLength(to, value.size());
+  to += value;
+}
+
+// The payload with its footer.
+std::string Sealed(std::string payload) {
+  AppendNumber(payload, kRdbPayloadVersion);
+  AppendNumber(payload, RdbCrc64(payload));
+  return payload;
+}
+
+bool IsSealed(std::string_view payload) {
+  if (payload.size() < kFooterBytes) return false;
+  const char* const footer = payload.data() + payload.size() - kFooterBytes;
+  uint16_t version = 0;
+  uint64_t crc = 0;
+  std::memcpy(&version, footer, sizeof(version));
+  std::memcpy(&crc, footer + kVersionBytes, sizeof(crc));
+  return version <= kRdbVersionMax &&
+         crc == RdbCrc64(payload.substr(0, payload.size() - sizeof(crc)));
+}
+
 // Bytes in memory, as a file that is only read.
 class BytesFile final : public File {
  public:
@@ -94,44 +124,79 @@ class BytesFile final : public File {
   const std::string_view bytes_;
 };
 
-}  // namespace
-
-std::string DumpString(std::string_view value) {
-  std::string payload(1, kStringType);
-  if (!AppendInteger(payload, value) && !AppendCompressed(payload, value)) {
-    AppendLength(payload, value.size());
-    payload += value;
-  }
-  AppendNumber(payload, kRdbPayloadVersion);
-  AppendNumber(payload, RdbCrc64(payload));
-  return payload;
-}
-
-Result<std::string> RestoreString(std::string_view payload, size_t bytes_max) {
-  constexpr Status kWrongFooter{Code::kCorrupt, "DUMP payload version or checksum are wrong"};
-  if (payload.size() < kFooterBytes) return Fail(kWrongFooter);
-  const std::string_view value = payload.substr(0, payload.size() - kFooterBytes);
-  const char* const footer = payload.data() + value.size();
-  uint16_t version = 0;
-  uint64_t crc = 0;
-  std::memcpy(&version, footer, sizeof(version));
-  std::memcpy(&crc, footer + kVersionBytes, sizeof(crc));
-  const uint64_t summed = RdbCrc64(payload.substr(0, value.size() + kVersionBytes));
-  if (version > kRdbVersionMax || crc != summed) return Fail(kWrongFooter);
-  if (value.empty()) return Fail(Code::kInvalidArgument, "Bad data format");
-  if (value[0] != kStringType) {
-    return Fail(Code::kNotSupported, "DUMP payload is of a type that is not supported",
-                static_cast<uint8_t>(value[0]));
-  }
-  BytesFile file(value.substr(1));
-  RdbInput input(file, value.size() - 1, bytes_max);
-  std::string text;
-  input.String(&text);
+Result<RestoredValue> ReadString(std::string_view bytes, size_t bytes_max) {
+  BytesFile file(bytes);
+  RdbInput input(file, bytes.size(), bytes_max);
+  RestoredValue restored;
+  input.String(&restored.bytes);
   if (input.status().code() == Code::kTooLarge) {
     return Fail(Code::kTooLarge, "value exceeds the maximum size", bytes_max);
   }
-  if (!input.ok()) return Fail(Code::kInvalidArgument, "Bad data format");
-  return text;
+  if (!input.ok()) return Fail(kBadData);
+  return restored;
+}
+
+// Reads a value behind its type.
+Result<RestoredValue> ReadCollection(std::string_view value, uint8_t kind, size_t bytes_max) {
+  const Status too_large(Code::kTooLarge, "a collection exceeds the maximum size", bytes_max);
+  // What Redis packs takes at most twice as many bytes here.
+  const size_t string_bytes_max = 2 * bytes_max + kPackedBytesMore;
+  BytesFile file(value.substr(1));
+  RdbInput input(file, value.size() - 1, string_bytes_max);
+  CollectionBuilder builder(kind);
+  const bool is_read =
+      ReadRdbMembers(input, static_cast<uint8_t>(value[0]), [&](const RdbMember& member) {
+        builder.Add(member);
+        if (builder.bytes() > bytes_max) input.Fail(too_large);
+      });
+  if (input.status().code() == Code::kTooLarge) return Fail(too_large);
+  if (!input.ok()) return Fail(kBadData);
+  if (!is_read) {
+    return Fail(Code::kNotSupported, "deadlines of a hash's fields are not supported",
+                static_cast<uint8_t>(value[0]));
+  }
+  if (builder.members() == 0) return Fail(kBadData);
+  auto bytes = builder.Take();
+  if (!bytes) return Fail(kBadData);
+  if (bytes->size() > bytes_max) return Fail(too_large);
+  return RestoredValue{.type = kind, .bytes = std::move(*bytes)};
+}
+
+}  // namespace
+
+std::string DumpString(std::string_view value) {
+  std::string payload(1, static_cast<char>(RdbTypeOf(types::kString)));
+  AppendString(payload, value, value.size() <= kCompressedBytesMax);
+  return Sealed(std::move(payload));
+}
+
+std::optional<std::string> DumpCollection(uint8_t kind, std::string_view value) {
+  const bool compresses = value.size() <= kCompressedBytesMax;
+  const auto counted = types::ReadCounted(value);
+  if (!counted) return std::nullopt;
+  std::string payload(1, static_cast<char>(RdbTypeOf(kind)));
+  AppendLength(payload, counted->members);
+  const bool is_right = ForEachMember(kind, value, [&](const RdbMember& member) {
+    AppendString(payload, member.member, compresses);
+    if (kind == types::kHash) AppendString(payload, member.value, compresses);
+    if (kind == types::kSortedSet) AppendNumber(payload, member.score);
+  });
+  return is_right ? std::optional(Sealed(std::move(payload))) : std::nullopt;
+}
+
+Result<RestoredValue> RestoreValue(std::string_view payload, const RestoreLimits& limits) {
+  if (!IsSealed(payload)) {
+    return Fail(Code::kCorrupt, "DUMP payload version or checksum are wrong");
+  }
+  const std::string_view value = payload.substr(0, payload.size() - kFooterBytes);
+  if (value.empty()) return Fail(kBadData);
+  const auto rdb_type = static_cast<uint8_t>(value[0]);
+  const uint8_t kind = KindOfRdbType(rdb_type);
+  if (kind == types::kString && rdb_type != RdbTypeOf(types::kString)) {
+    return Fail(Code::kNotSupported, "DUMP payload is of a type that is not supported", rdb_type);
+  }
+  return kind == types::kString ? ReadString(value.substr(1), limits.string_bytes)
+                                : ReadCollection(value, kind, limits.collection_bytes);
 }
 
 }  // namespace skep::durable

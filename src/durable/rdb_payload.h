@@ -1,7 +1,7 @@
 // rdb_payload.h: one value as Redis's DUMP writes it and RESTORE reads it.
 //
 //   size    field
-//      1    type of the value; 0 is a string
+//      1    type of the value; 0 is a string, collections: rdb_collection.h
 //      ..   the value, as in an RDB file (rdb_input.h)
 //      2    version of the RDB format, little-endian
 //      8    CRC-64 of all bytes before, little-endian (rdb_crc64.h)
@@ -9,7 +9,9 @@
 // Thread safety: all of it is thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,12 +27,30 @@ inline constexpr size_t kCompressedBytesMax = size_t{1} << 20;
 // The payload of a string: byte for byte what Redis 7.0 makes of it, up to kCompressedBytesMax.
 std::string DumpString(std::string_view value);
 
-// The string of a payload.
+// The payload of a collection of this kind (types/value_type.h) in one value, which every Redis
+// since 4.0 reads: Redis itself writes other encodings of the same members. Members are compressed
+// as strings are, unless the value has more than kCompressedBytesMax bytes. Nothing if the bytes
+// are no such collection.
+std::optional<std::string> DumpCollection(uint8_t kind, std::string_view value);
+
+// What RESTORE stores: a type (types/value_type.h), and bytes of that type.
+struct RestoredValue {
+  uint8_t type = 0;
+  std::string bytes;
+  friend bool operator==(const RestoredValue&, const RestoredValue&) = default;
+};
+struct RestoreLimits {
+  size_t string_bytes;
+  size_t collection_bytes;  // of a collection in one value
+};
+
+// The value of a payload.
 //   kCorrupt       the version is not known, or the checksum is wrong
-//   kInvalidArgument  the value is malformed
-//   kNotSupported  the value is no string; the detail is its type
-//   kTooLarge      it has more than `bytes_max` bytes
-// Costs no more memory than the payload and `bytes_max` bytes, and 64 KiB.
-Result<std::string> RestoreString(std::string_view payload, size_t bytes_max);
+//   kInvalidArgument  the value is malformed, is an empty collection or has a member twice
+//   kNotSupported  there is nothing of its type, which is the detail, here; or fields of a hash
+//                  have deadlines
+//   kTooLarge      it has more bytes than the limits allow
+// Costs no more memory than the payload, 5 times the limit, 40 bytes for each member, and 64 KiB.
+Result<RestoredValue> RestoreValue(std::string_view payload, const RestoreLimits& limits);
 
 }  // namespace skep::durable

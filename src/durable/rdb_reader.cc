@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
+#include "durable/rdb_collection.h"
 #include "durable/rdb_input.h"
+#include "durable/rdb_types.h"
+#include "types/value_type.h"
 
 namespace skep::durable {
 namespace {
@@ -24,127 +28,19 @@ enum Opcode : uint8_t {
   kEof = 0xff,
 };
 
-enum Type : uint8_t {
-  kString = 0,
-  kList = 1,
-  kSet = 2,
-  kZset = 3,
-  kHash = 4,
-  kZset2 = 5,
-  kModulePreRelease = 6,
-  kModule2 = 7,
-  kHashZipmap = 9,
-  kListZiplist = 10,
-  kSetIntset = 11,
-  kZsetZiplist = 12,
-  kHashZiplist = 13,
-  kListQuicklist = 14,
-  kStreamListpacks = 15,
-  kHashListpack = 16,
-  kZsetListpack = 17,
-  kListQuicklist2 = 18,
-  kStreamListpacks2 = 19,
-  kSetListpack = 20,
-  kStreamListpacks3 = 21,
-  kHashMetadataPreRelease = 22,
-  kHashListpackExPreRelease = 23,
-  kHashMetadata = 24,
-  kHashListpackEx = 25,
-};
-
-// The name of a type; null if there is no such type.
-const char* NameOf(uint8_t type) {
-  switch (type) {
-    case kString:
-      return "string";
-    case kList:
-    case kListZiplist:
-    case kListQuicklist:
-    case kListQuicklist2:
-      return "list";
-    case kSet:
-    case kSetIntset:
-    case kSetListpack:
-      return "set";
-    case kZset:
-    case kZset2:
-    case kZsetZiplist:
-    case kZsetListpack:
-      return "zset";
-    case kHash:
-    case kHashZipmap:
-    case kHashZiplist:
-    case kHashListpack:
-    case kHashMetadataPreRelease:
-    case kHashListpackExPreRelease:
-    case kHashMetadata:
-    case kHashListpackEx:
-      return "hash";
-    case kStreamListpacks:
-    case kStreamListpacks2:
-    case kStreamListpacks3:
-      return "stream";
-    case kModulePreRelease:
-    case kModule2:
-      return "module";
-    default:
-      return nullptr;
-  }
-}
-
-// Skips the values of all types.
+// Skips the values that are no strings and no collections.
 class ValueSkipper {
  public:
   explicit ValueSkipper(RdbInput& input) : in_(input) {}
 
   // A value of a type that has a name; `at` is the offset of its entry.
-  void SkipValue(uint8_t type, uint64_t at) {
+  void SkipValue(RdbType type, uint64_t at) {
     switch (type) {
-      case kString:
-      case kHashZipmap:
-      case kListZiplist:
-      case kSetIntset:
-      case kZsetZiplist:
-      case kHashZiplist:
-      case kHashListpack:
-      case kZsetListpack:
-      case kSetListpack:
-      case kHashListpackExPreRelease:
-        return in_.SkipString();
-      case kHashListpackEx:
-        in_.Skip(kMsBytes);  // the first deadline
-        return in_.SkipString();
-      case kList:
-      case kSet:
-      case kListQuicklist:
-        return Times(in_.Length(), [&] { in_.SkipString(); });
-      case kListQuicklist2:
-        return Times(in_.Length(), [&] {
-          in_.Length();  // of what kind the piece is
-          in_.SkipString();
-        });
-      case kHash:
-        return Times(in_.Length(), [&] { SkipStrings(2); });
-      case kHashMetadata:
-        in_.Skip(kMsBytes);
-        return SkipFieldsWithDeadlines();
-      case kHashMetadataPreRelease:
-        return SkipFieldsWithDeadlines();
-      case kZset:
-        return Times(in_.Length(), [&] {
-          in_.SkipString();
-          SkipDecimalScore();
-        });
-      case kZset2:
-        return Times(in_.Length(), [&] {
-          in_.SkipString();
-          in_.Skip(sizeof(double));
-        });
-      case kStreamListpacks:
-      case kStreamListpacks2:
-      case kStreamListpacks3:
+      case RdbType::kStreamListpacks:
+      case RdbType::kStreamListpacks2:
+      case RdbType::kStreamListpacks3:
         return SkipStream(type);
-      case kModule2:
+      case RdbType::kModule2:
         in_.Length();  // the module
         return SkipModuleParts();
       default:
@@ -195,23 +91,9 @@ class ValueSkipper {
     for (int i = 0; i < count; ++i) in_.SkipString();
   }
 
-  // A length of one byte, and so many digits; lengths above 252 stand for the infinities and for no
-  // number.
-  void SkipDecimalScore() {
-    const uint8_t digits = in_.Byte();
-    if (digits < 253) in_.Skip(digits);
-  }
-
-  void SkipFieldsWithDeadlines() {
-    Times(in_.Length(), [&] {
-      in_.Length();
-      SkipStrings(2);
-    });
-  }
-
-  void SkipStream(uint8_t type) {
-    const bool is_2 = type != kStreamListpacks;
-    const bool is_3 = type == kStreamListpacks3;
+  void SkipStream(RdbType type) {
+    const bool is_2 = type != RdbType::kStreamListpacks;
+    const bool is_3 = type == RdbType::kStreamListpacks3;
     Times(in_.Length(), [&] { SkipStrings(2) /* first ID, listpack */; });
     SkipLengths(3);            // entries; last ID
     if (is_2) SkipLengths(5);  // first ID, largest deleted ID, entries ever added
@@ -316,26 +198,60 @@ class RdbReader {
   // A deadline before 1970 becomes one that has passed: 0 would mean none.
   void SetDeadline(int64_t ms) { deadline_ms_ = static_cast<uint64_t>(std::max(ms, int64_t{1})); }
 
-  void ReadKey(uint8_t type, uint64_t at) {
-    const char* const name = NameOf(type);
-    if (name == nullptr) {
+  void ReadKey(uint8_t opcode, uint64_t at) {
+    const auto type = static_cast<RdbType>(opcode);
+    if (NameOf(type).empty()) {
       return in_.Fail(Status(Code::kCorrupt, "an RDB file has an entry of unknown kind", at));
     }
     in_.String(&key_);
-    if (type == kString) {
-      in_.String(&value_);
+    if (type == RdbType::kString) {
+      ReadString();
+    } else if (const uint8_t kind = KindOfRdbType(opcode); kind != types::kString) {
+      ReadCollection(opcode, kind);
     } else {
       skipper_.SkipValue(type, at);
-    }
-    if (!in_.ok()) return;
-    if (type == kString) {
-      ++summary_.strings;
-      in_.Fail(visitor_.OnString(db_, key_, value_, deadline_ms_));
-    } else {
-      ++summary_.skipped;
-      in_.Fail(visitor_.OnSkipped(db_, key_, name));
+      Skipped(NameOf(type));
     }
     deadline_ms_ = 0;
+  }
+
+  void ReadString() {
+    in_.String(&value_);
+    if (!in_.ok()) return;
+    ++summary_.strings;
+    in_.Fail(visitor_.OnString(db_, key_, value_, deadline_ms_));
+  }
+
+  void ReadCollection(uint8_t rdb_type, uint8_t kind) {
+    CollectionBuilder builder(kind);
+    bool is_first = true;
+    const auto show = [&](bool is_last) {
+      const auto value = builder.Take();
+      if (!value) {
+        return in_.Fail(
+            Status(Code::kCorrupt, "a collection in an RDB file has a member twice", in_.offset()));
+      }
+      in_.Fail(visitor_.OnMembers(db_, key_,
+                                  {.kind = kind,
+                                   .value = *value,
+                                   .is_first = std::exchange(is_first, false),
+                                   .is_last = is_last},
+                                  deadline_ms_));
+    };
+    const bool is_read = ReadRdbMembers(in_, rdb_type, [&](const RdbMember& member) {
+      if (builder.bytes() >= kRdbMembersBytes) show(false);
+      builder.Add(member);
+    });
+    if (!is_read) return Skipped("hash with deadlines of fields");
+    if (!in_.ok() || builder.members() == 0) return;
+    ++summary_.collections;
+    show(true);
+  }
+
+  void Skipped(std::string_view type) {
+    if (!in_.ok()) return;
+    ++summary_.skipped;
+    in_.Fail(visitor_.OnSkipped(db_, key_, type));
   }
 
   void ReadEnd() {

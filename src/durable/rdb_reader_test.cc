@@ -7,6 +7,7 @@
 #include <random>
 
 #include "durable/rdb_input.h"
+#include "durable/rdb_packing_test.h"
 #include "durable/rdb_test.h"
 
 namespace skep::durable {
@@ -63,7 +64,14 @@ std::string SmallFile() {
       .String("list")
       .Length(1)
       .Length(2)
-      .String("listpack")
+      .String(Listpack({"a", "1"}))
+      .Byte(15)
+      .String("stream")
+      .Length(0)
+      .Length(0)
+      .Length(0)
+      .Length(0)
+      .Length(0)
       .Byte(0)
       .String("lzf")
       .Lzf(std::string(40, 'a') + "b")
@@ -84,11 +92,13 @@ TEST(RdbCrc64, KnownValue) {
 TEST(RdbReader, SmallFile) {
   ExpectEntries(SmallFile(), {{0, "string", "key", "value", 0},
                               {0, "string", "5", "-300", 1'800'000'000'123},
-                              {0, "list", "list", "", 0},
+                              {0, "list", "list", "a 1", 0},
+                              {0, "stream", "stream", "", 0},
                               {0, "string", "lzf", std::string(40, 'a') + "b", 0}});
   const RdbSummary summary = ReadRdbBytes(SmallFile()).summary;
   EXPECT_EQ(summary.version, 10u);
   EXPECT_EQ(summary.strings, 3u);
+  EXPECT_EQ(summary.collections, 1u);
   EXPECT_EQ(summary.skipped, 1u);
   EXPECT_EQ(summary.functions, 1u);
   EXPECT_TRUE(summary.is_checked);
@@ -133,7 +143,7 @@ TEST(RdbReader, DatabasesAndDeadlines) {
   file.Byte(kExpireTimeMs).Number(int64_t{1'700'000'000'001}).Byte(0xf8).Length(1'000);
   file.Byte(0).String("c").String("3");
   file.Byte(0).String("d").String("4");  // a deadline is of one key
-  file.Byte(kExpireTimeMs).Number(int64_t{5}).Byte(11).String("e").String("set");
+  file.Byte(kExpireTimeMs).Number(int64_t{5}).Byte(11).String("e").String(Intset({7}, 2));
   file.Byte(0).String("f").String("6");
   file.Byte(kSelectDb).Length(1'000'000'000'000);
   for (const int64_t passed : {int64_t{0}, int64_t{-1}, INT64_MIN}) {
@@ -145,7 +155,7 @@ TEST(RdbReader, DatabasesAndDeadlines) {
                              {15, "string", "b", "2", 1'700'000'000'000},
                              {15, "string", "c", "3", 1'700'000'000'001},
                              {15, "string", "d", "4", 0},
-                             {15, "set", "e", "", 0},
+                             {15, "set", "e", "7", 5},
                              {15, "string", "f", "6", 0},
                              {far, "string", "g", "7", 1},
                              {far, "string", "g", "7", 1},
@@ -153,11 +163,13 @@ TEST(RdbReader, DatabasesAndDeadlines) {
                              {far, "string", "g", "7", 1}});
 }
 
-// A value of each type and encoding.
+// A value of each type and encoding, and what is read of it.
+constexpr const char* kWithDeadlines = "hash with deadlines of fields";
 struct OtherValue {
   unsigned type;
   const char* name;
   std::string bytes;
+  std::string text = "";
 };
 
 std::string Group(int version) {
@@ -186,52 +198,72 @@ std::vector<OtherValue> OtherValues() {
     fill(value);
     return value.bytes().substr(5);
   };
-  const auto packed = make([](RdbBuilder& v) { v.Lzf(std::string(100, 'p')); });
+  const auto lzf = [&](const std::string& text) {
+    return make([&](RdbBuilder& v) { v.Lzf(text); });
+  };
+  const auto string = [&](const std::string& text) {
+    return make([&](RdbBuilder& v) { v.String(text); });
+  };
+  const std::string a(100, 'a');
   const auto strings = make([](RdbBuilder& v) { v.Length(2).String("a").Byte(0xc2).Raw("1234"); });
+  const PackedEntries pairs = {a, "1", "10", "-0.5", "b", "inf"};
+  const std::string fields = "10=-0.5 " + a + "=1 b=inf";
   return {
-      {1, "list", strings},
-      {2, "set", strings},
+      {1, "list", strings, "a 875770417"},
+      {2, "set", strings, "875770417 a"},
       {3, "zset", make([](RdbBuilder& v) {
-         v.Length(4).String("a").Byte(3).Raw("1.5").String("b").Byte(253).String("c").Byte(254);
-         v.String("d").Byte(255);
-       })},
-      {4, "hash", make([](RdbBuilder& v) { v.Length(1).String("field").Byte(0xc0).Byte(1); })},
-      {5, "zset", make([](RdbBuilder& v) { v.Length(1).String("a").Number(1.5); })},
+         v.Length(4).String("a").Byte(3).Raw("1.5").String("b").Byte(254).String("c").Byte(255);
+         v.String("d").Byte(2).Raw("-0");
+       }),
+       "a=1.5 b=inf c=-inf d=0"},
+      {4, "hash", make([](RdbBuilder& v) { v.Length(1).String("field").Byte(0xc0).Byte(1); }),
+       "field=1"},
+      {5, "zset", make([](RdbBuilder& v) { v.Length(1).String("a").Number(1.5); }), "a=1.5"},
       {7, "module", make([](RdbBuilder& v) {
          v.Length(0x1234'5678'9abc'def0).Length(1).Length(5).Length(2).Length(500);
          v.Length(3).Number(1.5f).Length(4).Number(1.5).Length(5).String("part").Length(0);
        })},
-      {9, "hash", packed},
-      {10, "list", packed},
-      {11, "set", packed},
-      {12, "zset", packed},
-      {13, "hash", packed},
-      {14, "list", strings},
+      {9, "hash", lzf(Zipmap(pairs, 2)), fields},
+      {10, "list", lzf(Ziplist({a, "2", "2"})), a + " 2 2"},
+      {11, "set", string(Intset({-2, 70'000}, 4)), "-2 70000"},
+      {12, "zset", lzf(Ziplist(pairs)), fields},
+      {13, "hash", lzf(Ziplist(pairs)), fields},
+      {14, "list",
+       make([&](RdbBuilder& v) { v.Length(2).Lzf(Ziplist({a, "z"})).String(Ziplist({"7"})); }),
+       a + " z 7"},
       {15, "stream", Stream(1)},
-      {16, "hash", packed},
-      {17, "zset", packed},
-      {18, "list", make([](RdbBuilder& v) {
-         v.Length(2).Length(1).String("plain").Length(2).Lzf(std::string(100, 'p'));
-       })},
+      {16, "hash", lzf(Listpack(pairs)), fields},
+      {17, "zset", lzf(Listpack(pairs)), fields},
+      {18, "list", make([&](RdbBuilder& v) {
+         v.Length(2).Length(1).String("plain").Length(2).Lzf(Listpack({a, "b"}));
+       }),
+       "plain " + a + " b"},
       {19, "stream", Stream(2)},
-      {20, "set", packed},
+      {20, "set", lzf(Listpack({"b", a})), a + " b"},
       {21, "stream", Stream(3)},
-      {22, "hash", make([](RdbBuilder& v) { v.Length(1).Length(9).String("f").String("v"); })},
-      {23, "hash", packed},
-      {24, "hash", make([](RdbBuilder& v) {
+      {22, kWithDeadlines,
+       make([](RdbBuilder& v) { v.Length(1).Length(9).String("f").String("v"); })},
+      {23, kWithDeadlines, string(Listpack({"f", "v", "0", "g", "w", "1800000000000"}))},
+      {23, "hash", string(Listpack({"g", "w", "0", "f", "v", "0"})), "f=v g=w"},
+      {24, kWithDeadlines, make([](RdbBuilder& v) {
          v.Number(uint64_t{1}).Length(1).Length(9).String("f").String("v");
        })},
-      {25, "hash", std::string(8, 'm') + packed},
+      {25, kWithDeadlines, std::string(8, 'm') + string(Listpack({"f", "v", "1800000000000"}))},
+      {25, "hash", std::string(8, 'm') + string(Listpack({"f", "v", "0"})), "f=v"},
   };
 }
 
-// Goal: what is not a string is skipped to its very end, and named.
-TEST(RdbReader, OtherTypesAreSkipped) {
+// Goal: collections are read in all encodings; what is neither they nor strings is skipped to its
+// very end, and named.
+TEST(RdbReader, OtherTypes) {
   for (const OtherValue& value : OtherValues()) {
     SCOPED_TRACE(testing::Message() << "type " << value.type);
     RdbBuilder file("0012");
-    file.Byte(value.type).String("other").Raw(value.bytes).Byte(0).String("next").String("value");
-    ExpectEntries(file.End(), {{0, value.name, "other", "", 0}, {0, "string", "next", "value", 0}});
+    file.Byte(kExpireTimeMs).Number(int64_t{5}).Byte(value.type).String("other").Raw(value.bytes);
+    file.Byte(0).String("next").String("value");
+    const uint64_t deadline_ms = value.text.empty() ? 0 : 5;  // of what is skipped none is shown
+    ExpectEntries(file.End(), {{0, value.name, "other", value.text, deadline_ms},
+                               {0, "string", "next", "value", 0}});
   }
 }
 
@@ -247,6 +279,86 @@ TEST(RdbReader, OtherTypesCutOff) {
       EXPECT_TRUE(read.entries.empty());
     }
   }
+}
+
+// Goal: what is no collection of its type is refused, and an empty one is nothing.
+TEST(RdbReader, MalformedCollections) {
+  const auto file = [](unsigned type, const std::string& bytes) {
+    return RdbBuilder("0012").Byte(type).String("key").Raw(bytes).End();
+  };
+  const auto packed = [&](unsigned type, const std::string& bytes) {
+    return file(type, RdbBuilder("").String(bytes).bytes().substr(5));
+  };
+  const std::string twice = RdbBuilder("").Length(2).String("a").String("a").bytes().substr(5);
+  const std::vector<std::string> wrong = {
+      file(2, twice),  // a member twice
+      packed(16, Listpack({"f", "1", "f", "2"})),
+      packed(20, Listpack({"a", "b", "a"})),
+      packed(11, Intset({7, 7}, 2)),
+      packed(17, Listpack({"a", "1", "a", "2"})),
+      packed(16, Listpack({"f"})),  // a field without a value
+      packed(9, std::string("\1\1f\xff", 4)),
+      packed(25, Listpack({"f", "v"})),
+      packed(12, Ziplist({"a", "nan"})),  // no score
+      packed(12, Ziplist({"a", ""})),
+      packed(17, Listpack({"a", "1x"})),
+      file(3, std::string("\1\1a\xfd", 4)),
+      file(3, std::string("\1\1a\1x", 5)),
+      file(5, "\1\1a" + std::string(6, '\0') + "\xf8\x7f"),
+      packed(16, "junk"),
+      packed(11, Listpack({"1"})),
+      file(18, "\1\3\1a"),  // of no known kind
+  };
+  for (size_t i = 0; i < wrong.size(); ++i) {
+    const RdbContents read = ReadRdbBytes(wrong[i]);
+    EXPECT_EQ(read.status.code(), Code::kCorrupt) << i;
+    EXPECT_TRUE(read.entries.empty()) << i;
+  }
+  for (const unsigned type : {1, 2, 3, 4, 5, 14, 18}) ExpectEntries(file(type, {"\0", 1}), {});
+  for (const unsigned type : {16, 17, 20}) ExpectEntries(packed(type, Listpack({})), {});
+}
+
+// Goal: a collection of any size comes in pieces of about kRdbMembersBytes, with all its members.
+// Method: lists and hashes of some MiB of members of many sizes, one of them longer than a piece.
+TEST(RdbReader, CollectionsComeInPieces) {
+  std::mt19937 rng(1);
+  RdbBuilder list;
+  RdbBuilder hash;
+  std::string elements;
+  std::vector<std::string> fields;
+  constexpr uint64_t kMembers = 3000;
+  list.Byte(1).String("key").Length(kMembers);
+  hash.Byte(4).String("key").Length(kMembers);
+  for (uint64_t i = 0; i < kMembers; ++i) {
+    const std::string text = std::to_string(i) + std::string(i == 7 ? 3 << 20 : rng() % 2000, 'x');
+    list.String(text);
+    hash.String(text).String("v");
+    elements += (i == 0 ? "" : " ") + text;
+    fields.push_back(text + "=v");
+  }
+  const RdbContents read_list = ReadRdbBytes(list.End());
+  const RdbContents read_hash = ReadRdbBytes(hash.End());
+  ASSERT_TRUE(read_list.status.ok() && read_hash.status.ok());
+  EXPECT_EQ(read_list.summary.collections, 1u);
+  std::string joined;
+  std::vector<std::string> found;
+  for (const RdbContents* read : {&read_list, &read_hash}) {
+    EXPECT_TRUE(read->was_last);
+    EXPECT_GE(read->entries.size(), 4u);
+    for (const RdbEntry& entry : read->entries) {
+      EXPECT_LE(entry.value.size(), kRdbMembersBytes + (size_t{4} << 20));
+      if (read == &read_list) joined += (joined.empty() ? "" : " ") + entry.value;
+      std::string_view rest = entry.value;
+      while (read == &read_hash && !rest.empty()) {
+        found.emplace_back(rest.substr(0, rest.find(' ')));
+        rest.remove_prefix(std::min(found.back().size() + 1, rest.size()));
+      }
+    }
+  }
+  EXPECT_TRUE(joined == elements);
+  std::ranges::sort(found);
+  std::ranges::sort(fields);
+  EXPECT_TRUE(found == fields);
 }
 
 TEST(RdbReader, OtherEntries) {
@@ -336,15 +448,9 @@ TEST(RdbReader, TooLong) {
   ExpectError(
       RdbBuilder().Byte(0).Byte(0xc3).Length(packed.size()).Length(most + 1).Raw(packed).bytes(),
       Code::kTooLarge, most);
-  ExpectError(RdbBuilder()
-                  .Byte(10)
-                  .String("")
-                  .Byte(0xc3)
-                  .Length(packed.size())
-                  .Length(most)
-                  .Raw(packed)
-                  .bytes(),
-              Code::kCorrupt, 9 + 1 + 1 + 1 + 5 + 5 + packed.size());
+  ExpectError(
+      RdbBuilder().Byte(0xfa).Byte(0xc3).Length(packed.size()).Length(most).Raw(packed).bytes(),
+      Code::kCorrupt, 9 + 1 + 1 + 5 + 5 + packed.size());
 }
 
 // Goal: no flipped byte goes unnoticed.
@@ -400,6 +506,9 @@ struct Refusing final : RdbVisitor {
   Status OnString(uint64_t, std::string_view, std::string_view, uint64_t) override {
     return Status(Code::kOutOfMemory, "full", 7);
   }
+  Status OnMembers(uint64_t, std::string_view, const RdbMembers&, uint64_t) override {
+    return Status(Code::kAborted, "no members");
+  }
   Status OnSkipped(uint64_t, std::string_view, std::string_view) override {
     return Status(Code::kAborted, "no");
   }
@@ -415,8 +524,10 @@ TEST(RdbReader, VisitorEndsTheReading) {
     return ReadRdb(files, "dump", visitor).error();
   };
   EXPECT_EQ(error_of(SmallFile()), Status(Code::kOutOfMemory, "", 7));
-  EXPECT_EQ(error_of(RdbBuilder().Byte(11).String("set").String("x").End()),
-            Status(Code::kAborted, ""));
+  EXPECT_EQ(error_of(RdbBuilder().Byte(2).String("set").Length(1).String("x").End()),
+            Status(Code::kAborted, "no members"));
+  EXPECT_EQ(error_of(RdbBuilder().Byte(22).String("hash").Length(0).End()),
+            Status(Code::kAborted, "no"));
 }
 
 }  // namespace

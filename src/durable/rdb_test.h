@@ -3,15 +3,19 @@
 
 #include <liblzf/lzf.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
+#include "durable/rdb_collection.h"
 #include "durable/rdb_crc64.h"
 #include "durable/rdb_reader.h"
 #include "sim/sim_file.h"
+#include "types/score.h"
+#include "types/value_type.h"
 
 namespace skep::durable {
 
@@ -74,10 +78,37 @@ struct RdbEntry {
   bool operator==(const RdbEntry&) const = default;
 };
 
+// The members of a collection, in an order of their own; of a list in its order. A field's value
+// and a member's score follow it.
+inline std::string TextOfMembers(uint8_t kind, std::string_view value) {
+  std::vector<std::string> members;
+  const bool is_right = ForEachMember(kind, value, [&](const RdbMember& member) {
+    std::string text(member.member);
+    if (kind == types::kHash) text += "=" + std::string(member.value);
+    if (kind == types::kSortedSet) text += "=" + types::ScoreText(member.score);
+    members.push_back(std::move(text));
+  });
+  SKEP_CHECK(is_right);
+  if (kind != types::kList) std::ranges::sort(members);
+  std::string text;
+  for (const std::string& member : members) text += member + " ";
+  text.pop_back();
+  return text;
+}
+
 struct RdbContents final : RdbVisitor {
   Status OnString(uint64_t db, std::string_view key, std::string_view value,
                   uint64_t deadline_ms) override {
     entries.push_back({db, "string", std::string(key), std::string(value), deadline_ms});
+    return {};
+  }
+  // Pieces of a collection are entries of their own.
+  Status OnMembers(uint64_t db, std::string_view key, const RdbMembers& members,
+                   uint64_t deadline_ms) override {
+    SKEP_CHECK(members.is_first == was_last);
+    was_last = members.is_last;
+    entries.push_back({db, std::string(types::NameOf(members.kind)), std::string(key),
+                       TextOfMembers(members.kind, members.value), deadline_ms});
     return {};
   }
   Status OnSkipped(uint64_t db, std::string_view key, std::string_view type) override {
@@ -86,6 +117,7 @@ struct RdbContents final : RdbVisitor {
   }
 
   std::vector<RdbEntry> entries;
+  bool was_last = true;  // of the pieces of a collection
   RdbSummary summary;
   Status status;
 };

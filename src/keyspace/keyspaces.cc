@@ -167,6 +167,10 @@ Status Keyspaces::CheckCollections(std::string* problem) {
   return {};
 }
 
+bool Keyspaces::has_large_collections(uint32_t index) {
+  return dynamic_cast<const collections::CollectionEngine*>(&at(index)) != nullptr;
+}
+
 bool Keyspaces::Maintain(uint64_t now_ms) {
   bool more = false;
   for (auto& slot : engines_) {

@@ -55,6 +55,10 @@ class Keyspaces {
   // Null if the keyspace was never used.
   Engine* if_used(uint32_t index) const { return engines_[index].load(std::memory_order_acquire); }
 
+  // Whether a collection may be larger than one value (collections/collection_engine.h); the engine
+  // is made for it on first use. `index` < count().
+  bool has_large_collections(uint32_t index);
+
   MemoryBudget& budget() { return budget_; }
   const MemoryBudget& budget() const { return budget_; }
 

@@ -15,11 +15,11 @@ constexpr size_t kNameBytesMax = 32;
 std::vector<Command> JoinGroups() {
   using namespace command_table;
   std::vector<Command> all;
-  for (const auto group :
-       {BitCommands(), KeyCommands(), OrderedCommands(), ServerCommands(), StringCommands(),
-        HashCommands(), ListCommands(), SetCommands(), SortedSetCommands(),
-        SortedSetRangeCommands(), SortedSetJoinCommands(), BlockingCommands(),
-        HyperLogLogCommands(), SortCommands(), GeoCommands(), GeoSearchCommands()}) {
+  for (const auto group : {BitCommands(), KeyCommands(), OrderedCommands(), ServerCommands(),
+                           StringCommands(), HashCommands(), ListCommands(), SetCommands(),
+                           SortedSetCommands(), SortedSetRangeCommands(), SortedSetJoinCommands(),
+                           BlockingCommands(), HyperLogLogCommands(), SortCommands(), GeoCommands(),
+                           GeoSearchCommands(), DumpCommands()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   std::ranges::sort(all, {}, &Command::name);

@@ -56,8 +56,6 @@ constexpr Command kKeyCommands[] = {
     {"copy", -3, kWrite | kStores | kRange, 1, 2, 1, "generic", "6.2.0",
      "source destination [DB index] [REPLACE]", "Copies a key, with its deadline.", nullptr,
      nullptr, RunCopy, kReadsFirst},
-    {"dump", 2, kReadOnly, 1, 1, 1, "generic", "2.6.0", "key",
-     "Returns a value as RESTORE reads it.", PlanGet, FinishDump},
     {"object",
      -2,
      kReadOnly,
@@ -73,9 +71,6 @@ constexpr Command kKeyCommands[] = {
      nullptr,
      {},
      ObjectSubcommands},
-    {"restore", -4, kWrite | kStores, 1, 1, 1, "generic", "2.6.0",
-     "key milliseconds payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-     "Stores a value that DUMP has returned.", PlanRestore, FinishRestore},
     {"touch", -2, kPointRead | kRange | kAtomicKeys | kKeyByKey, 1, -1, 1, "generic", "3.2.1",
      "key [key ...]", "Counts which of the keys exist.", PlanExists, FinishDoneCount},
 };

@@ -9,6 +9,7 @@
 namespace skep {
 
 std::span<const Command> BlockingCommands();        // commands_blocking.cc
+std::span<const Command> DumpCommands();            // commands_dump.cc
 std::span<const Command> GeoCommands();             // commands_geo.cc
 std::span<const Command> GeoSearchCommands();       // commands_geo_search.cc
 std::span<const Command> HashCommands();            // commands_hash.cc

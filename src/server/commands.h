@@ -80,10 +80,7 @@ void FinishLcs(const Call& call, const Batch& batch, uint32_t slot);
 
 // commands_object.cc
 Plan PlanObject(const Call& call, Batch& batch);
-Plan PlanRestore(const ServerCall& call, Batch& batch);
 void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot);
-void FinishDump(const Call& call, const Batch& batch, uint32_t slot);
-void FinishRestore(const ServerCall& call, const Batch& batch, uint32_t slot);
 void RunCopy(const ServerCall& call);
 std::span<const Subcommand> ObjectSubcommands();
 

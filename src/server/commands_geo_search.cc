@@ -341,7 +341,7 @@ void RunStore(const ServerCall& call) {
     types::SortEntries(found);
     members = found.size();
     const auto value = types::WriteSortedSet(std::move(found), write.scratch());
-    too_large = types::FormError(value.size());
+    too_large = CollectionSizeError(call, value.size());
     if (!too_large.ok()) return;
     if (members == 0) {
       write.Delete(args.destination);

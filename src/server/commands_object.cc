@@ -1,11 +1,9 @@
-// Commands about single keys as objects: OBJECT, COPY, DUMP, RESTORE.
+// Commands about single keys as objects: OBJECT, COPY.
 #include <climits>
 #include <optional>
 
 #include "base/decimal.h"
-#include "durable/rdb_payload.h"
 #include "server/commands.h"
-#include "server/expiry_args.h"
 #include "server/optimistic_write.h"
 #include "server/server_call.h"
 #include "server/subcommands.h"
@@ -76,58 +74,6 @@ std::string_view ParseCopy(std::span<const std::string_view> options, uint32_t k
   return {};
 }
 
-struct RestoreArgs {
-  bool replaces = false;
-  bool is_absolute = false;
-};
-
-// Returns Redis's error text, or an empty one. One of IDLETIME and FREQ may be repeated, as in
-// Redis, and excludes the other.
-std::string_view ParseRestore(std::span<const std::string_view> options, RestoreArgs& to) {
-  bool has_idle_time = false;
-  bool has_frequency = false;
-  for (size_t i = 0; i < options.size(); ++i) {
-    const bool has_value = i + 1 < options.size();
-    if (EqualsIgnoringCase(options[i], "replace")) {
-      to.replaces = true;
-    } else if (EqualsIgnoringCase(options[i], "absttl")) {
-      to.is_absolute = true;
-    } else if (has_value && !has_frequency && EqualsIgnoringCase(options[i], "idletime")) {
-      const auto seconds = ParseInt64(options[++i]);
-      if (!seconds) return kNotAnInteger;
-      if (*seconds < 0) return "ERR Invalid IDLETIME value, must be >= 0";
-      has_idle_time = true;
-    } else if (has_value && !has_idle_time && EqualsIgnoringCase(options[i], "freq")) {
-      constexpr int64_t kFrequencyMax = 255;
-      const auto frequency = ParseInt64(options[++i]);
-      if (!frequency) return kNotAnInteger;
-      if (*frequency < 0 || *frequency > kFrequencyMax) {
-        return "ERR Invalid FREQ value, must be >= 0 and <= 255";
-      }
-      has_frequency = true;
-    } else {
-      return kSyntaxError;
-    }
-  }
-  return {};
-}
-
-// The request of RESTORE; an error text, with its code, if its lifetime or payload is wrong.
-std::string_view MakeRestore(const ServerCall& call, const RestoreArgs& args, Scratch& scratch,
-                             Request& request) {
-  request = {.op = args.replaces ? Op::kPut : Op::kInsert, .key = call.arg(1), .other = {}};
-  const auto lifetime_ms = ParseInt64(call.arg(2));
-  if (!lifetime_ms) return kNotAnInteger;
-  if (*lifetime_ms < 0) return "ERR Invalid TTL value, must be >= 0";
-  const auto value = durable::RestoreString(call.arg(3), call.engine().traits().value_bytes_max);
-  if (!value) return scratch.Concat("ERR ", value.error().what());
-  request.value = scratch.Copy(*value);
-  if (*lifetime_ms == 0) return {};
-  return ParseDeadline(call.arg(2), args.is_absolute ? kUnixMilliseconds : kMilliseconds,
-                       PastTimes::kInvalid, call.now(), call.command().name, scratch,
-                       request.deadline_ms);
-}
-
 }  // namespace
 
 std::span<const Subcommand> ObjectSubcommands() { return kObjectSubcommands; }
@@ -176,44 +122,6 @@ void RunCopy(const ServerCall& call) {
   if (!WriteIfUnchanged(call, std::span(&from, 1), ValuesOf::kAnyTypes, make, write)) return;
   const bool has_stored = write.size() == 2 && write.outcome(1).verdict == Verdict::kDone;
   call.reply().Integer(has_stored ? 1 : 0);
-}
-
-void FinishDump(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (out.verdict == Verdict::kRefused && out.status.code() == Code::kWrongType) {
-    return call.Error("ERR only strings can be dumped");
-  }
-  if (call.Refused(out)) return;
-  out.present ? call.reply().Bulk(durable::DumpString(out.value)) : call.reply().Null();
-}
-
-// That a key is there is told before what is wrong with the payload, as in Redis.
-Plan PlanRestore(const ServerCall& call, Batch& batch) {
-  RestoreArgs args;
-  const std::string_view error = ParseRestore(call.args().subspan(4), args);
-  if (!error.empty()) return Plan::Error(error);
-  Request request;
-  const std::string_view problem = MakeRestore(call, args, batch.scratch(), request);
-  if (problem.empty()) {
-    batch.Add(request);
-    return Plan::Requests();
-  }
-  return args.replaces ? Plan::Error(problem) : PlanLength(call, batch);
-}
-
-void FinishRestore(const ServerCall& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (call.Refused(out)) return;
-  const bool is_wrong = batch.requests()[slot].op == Op::kGet;
-  if (out.verdict == Verdict::kExists || (is_wrong && out.present)) {
-    return call.Error("BUSYKEY Target key name already exists.");
-  }
-  if (!is_wrong) return call.reply().SimpleString("OK");
-  RestoreArgs args;
-  ParseRestore(call.args().subspan(4), args);
-  Scratch scratch;
-  Request request;
-  call.Error(MakeRestore(call, args, scratch, request));
 }
 
 }  // namespace skep::commands

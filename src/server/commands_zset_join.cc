@@ -190,7 +190,7 @@ void RunStore(const ServerCall& call) {
     if (!error.empty()) return;
     members = entries.size();
     const auto value = types::WriteSortedSet(std::move(entries), write.scratch());
-    too_large = types::FormError(value.size());
+    too_large = CollectionSizeError(call, value.size());
     if (!too_large.ok()) return;
     if (members == 0) {
       write.Delete(call.arg(1));

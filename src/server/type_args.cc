@@ -30,6 +30,18 @@ uint32_t AddChained(Batch& batch, std::string_view key, const Function* function
                     .function = function});
 }
 
+size_t CollectionBytesMax(const ServerCall& call) {
+  return call.state().keyspaces().has_large_collections(call.session().keyspace)
+             ? call.engine().traits().value_bytes_max
+             : types::kOneValueBytesMax;
+}
+
+Status CollectionSizeError(const ServerCall& call, size_t bytes) {
+  const size_t bytes_max = CollectionBytesMax(call);
+  if (bytes <= bytes_max) return {};
+  return {Code::kTooLarge, "a collection exceeds the maximum size", bytes_max};
+}
+
 Plan WrongCount(const Call& call, Batch& batch) {
   return Plan::Error(batch.scratch().Copy(WrongCountError(call.command())));
 }

@@ -23,6 +23,12 @@ Plan PlanOnKey(const Call& call, Batch& batch, const Function* function,
 // Replies with the error of a command with a wrong count of words.
 Plan WrongCount(const Call& call, Batch& batch);
 
+// The bytes in one value with which a collection may be stored in the session's keyspace by an
+// atomic batch, which makes it a large one if it has to be.
+size_t CollectionBytesMax(const ServerCall& call);
+// The error of a collection that would be stored with so many bytes; kOk if it may.
+Status CollectionSizeError(const ServerCall& call, size_t bytes);
+
 // Redis's texts for numbers of the wrong size.
 inline constexpr std::string_view kNotPositive = "ERR value is out of range, must be positive";
 inline constexpr std::string_view kOutOfLongRange =

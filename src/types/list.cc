@@ -396,6 +396,12 @@ bool TakeElement(std::string_view& from, std::string_view* text) {
   return true;
 }
 
+void AppendElement(std::string& to, std::string_view text) {
+  const size_t before = to.size();
+  to.resize(before + ElementBytes(text));
+  WriteElement(to.data() + before, text);
+}
+
 std::span<const TypeFunction> ListFunctions() { return kListFunctions; }
 
 }  // namespace skep::types

@@ -40,6 +40,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,5 +56,6 @@ std::optional<std::vector<std::string_view>> ReadListElements(const Counted& lis
 bool TakeElement(std::string_view& from, std::string_view* text);
 // Takes an element from the back. False: the bytes do not end with one.
 bool TakeLastElement(std::string_view& from, std::string_view* text);
+void AppendElement(std::string& to, std::string_view text);
 
 }  // namespace skep::types

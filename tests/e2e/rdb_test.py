@@ -3,32 +3,51 @@
 Method: a redis-server of the system's is filled with every type in every encoding it has, in several
 databases, saves, and is asked for all its keys; the listing of the file must be the same.
 
-Usage: rdb_test.py RDB_LISTING"""
+Also skep-dump must store all of it that there is of here, and skep-check count it.
+
+Usage: rdb_test.py RDB_LISTING SKEP_CHECK SKEP_DUMP"""
 
 import os
 import random
+import re
 import subprocess
 import sys
+import time
 import unittest
 
-from skep_process import REDIS_BINARY, RedisServer, needs
+from skep_process import REDIS_BINARY, RedisServer, SkepServer, needs
 
-LISTING = ""
+LISTING, CHECK, DUMP = "", "", ""
 
 
 def listing(path):
-    """(entries, end): {(db, key): (type, value, deadline_ms)}, and the words of the last line."""
+    """(entries, end): {(db, key): (type, value, deadline_ms)}, and the words of the last line. The
+    value of a collection is its members, a list of them or a dict."""
     done = subprocess.run([LISTING, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     *lines, end = [line.split() for line in done.stdout.splitlines()]
     entries = {}
     for kind, db, key, *rest in lines:
-        value = text(rest[0]) if rest else None
         at = (int(db), text(key))
         assert at not in entries, at
-        entries[at] = (kind, value, int(rest[1]) if rest else None)
+        if kind == "skipped":
+            entries[at] = (kind, None, None)
+        elif kind == "string":
+            entries[at] = (kind, text(rest[0]), int(rest[1]))
+        else:
+            entries[at] = (kind, members_of(kind, list(map(text, rest[1:]))), int(rest[0]))
     return entries, end
+
+
+def members_of(kind, texts):
+    if kind in ("hash", "zset"):
+        return dict(zip(texts[::2], texts[1::2]))
+    return texts if kind == "list" else sorted(texts)
+
+
+READS = {"string": ("GET",), "hash": ("HGETALL",), "set": ("SMEMBERS",),
+         "list": ("LRANGE", 0, -1), "zset": ("ZRANGE", 0, -1, "WITHSCORES")}
 
 
 def text(hexadecimal):
@@ -42,11 +61,14 @@ def contents(redis):
         redis.call("SELECT", db)
         for key in redis.call("KEYS", "*"):
             kind = str(redis.call("TYPE", key))
-            if kind == "string":
-                deadline = redis.call("PEXPIRETIME", key)
-                entries[db, key] = (kind, redis.call("GET", key), max(deadline, 0))
-            else:
-                entries[db, key] = (kind, None, None)
+            if kind not in READS:
+                entries[db, key] = ("skipped", None, None)
+                continue
+            verb, *words = READS[kind]
+            value = redis.call(verb, key, *words)
+            if kind != "string":
+                value = members_of(kind, value)
+            entries[db, key] = (kind, value, max(redis.call("PEXPIRETIME", key), 0))
     return entries
 
 
@@ -78,7 +100,12 @@ def fill_others(redis, rng):
             redis.call("HSET", f"hash:{name}", f"field {i}", rng.randbytes(10))
             redis.call("XADD", f"stream:{name}", "*", "field", i, "other", "x" * (i % 100))
     redis.call("ZADD", "zset:infinite", "inf", "a", "-inf", "b", "0", "c")
+    redis.call("ZADD", "zset:edges", "5e-324", "tiny", "1.7976931348623157e308", "huge", "0.1", "0.1",
+               "-9007199254740993", b"\0\xff", 3, 12345)
     redis.call("RPUSH", "list:large", rng.randbytes(100_000), b"y" * 100_000)
+    redis.call("RPUSH", "list:numbers", *(2**i - 1 for i in range(64)), *(-2**i for i in range(64)))
+    for _ in range(12):  # in pieces when they are read
+        redis.call("SADD", "set:pieces", *(rng.randbytes(500) for _ in range(200)))
     redis.call("HSET", "hash:large", "field", b"y" * 100_000)
     redis.call("PFADD", "hll", *range(1000))  # a string
     redis.call("SETBIT", "bits", 100_000, 1)
@@ -114,7 +141,9 @@ class RdbTest(unittest.TestCase):
             for at, entry in expected.items():
                 self.assertEqual(entries[at], entry, at)
             strings = sum(kind == "string" for kind, _, _ in expected.values())
-            self.assertEqual(end[2:4], [str(strings), str(len(expected) - strings)])
+            skipped = sum(kind == "skipped" for kind, _, _ in expected.values())
+            collections = len(expected) - strings - skipped
+            self.assertEqual(end[2:5], [str(strings), str(collections), str(skipped)])
             return end
 
     def fill(self, redis, rng):
@@ -124,13 +153,13 @@ class RdbTest(unittest.TestCase):
             fill_others(redis, rng)
 
     def test_all_types(self):
-        self.assertEqual(self.check(fill=self.fill)[5], "true")
+        self.assertEqual(self.check(fill=self.fill)[6], "true")
 
     def test_without_compression(self):
         self.check("--rdbcompression", "no", fill=self.fill)
 
     def test_without_checksum(self):
-        self.assertEqual(self.check("--rdbchecksum", "no", fill=self.fill)[5], "false")
+        self.assertEqual(self.check("--rdbchecksum", "no", fill=self.fill)[6], "false")
 
     def test_ages_and_frequencies(self):
         for policy in ("allkeys-lru", "allkeys-lfu"):
@@ -146,11 +175,61 @@ class RdbTest(unittest.TestCase):
                 redis.call("FUNCTION", "LOAD", body.format(name, name))
             redis.call("SET", "key", "value")
 
-        self.assertEqual(self.check(fill=fill)[4], "2")
+        self.assertEqual(self.check(fill=fill)[5], "2")
+
+    # Goal: an import stores every string and every collection of whatever size, with its deadline.
+    # Method: what was at some keys is replaced; streams are skipped; what has expired when it is
+    # imported is gone, also a collection that is read in pieces.
+    def test_import(self):
+        redis = RedisServer()
+        self.addCleanup(redis.stop)
+        skep = SkepServer()
+        self.addCleanup(skep.stop)
+        theirs, ours = redis.connect(), skep.connect()
+        self.addCleanup(theirs.close)
+        self.addCleanup(ours.close)
+        ours.call("SELECT", 15)
+        for db in (4, 15):
+            theirs.call("SELECT", db)
+            theirs.call("SET", "string", "value")
+            fill_others(theirs, random.Random())
+        for key in ("set:pieces", "zset:many"):
+            theirs.call("PEXPIREAT", key, 4_102_444_800_123)
+        expected = {at: entry for at, entry in contents(theirs).items() if entry[0] != "skipped"}
+        ours.call("SET", "list:many", "another value")
+        ours.call("SADD", "set:pieces", "another member")
+        for _ in range(2):
+            self.import_into(skep, redis, theirs, len(expected))
+            self.assertEqual(contents(ours), expected)
+        theirs.call("SELECT", 15)
+        for key in ("hash:few", "set:pieces"):
+            theirs.call("PEXPIRE", key, 1500)
+        self.assertEqual(theirs.call("SAVE"), "OK")
+        while theirs.call("EXISTS", "hash:few", "set:pieces") > 0:
+            time.sleep(0.05)
+        self.import_into(skep, redis, None, len(expected))
+        ours.call("SELECT", 15)
+        self.assertEqual(ours.call("EXISTS", "hash:few", "set:pieces"), 0)
+        self.assertEqual(ours.call("EXISTS", "hash:many"), 1)
+
+    def import_into(self, skep, redis, theirs, count):
+        if theirs is not None:
+            self.assertEqual(theirs.call("SAVE"), "OK")
+        rdb = os.path.join(redis.folder, "dump.rdb")
+        done = subprocess.run([DUMP, "import", "--port", str(skep.port), "--format", "rdb", rdb],
+                              stderr=subprocess.PIPE, text=True, timeout=100, check=False)
+        *skipped, said = done.stderr.splitlines()
+        self.assertEqual((done.returncode, said),
+                         (0, f"imported {count} keys, {len(skipped)} of other types skipped"), skipped)
+        self.assertTrue(all(line.endswith(": stream") for line in skipped), skipped)
+        checked = subprocess.run([CHECK, rdb], stdout=subprocess.PIPE, text=True, check=False).stdout
+        found = re.search(r"(\d+) strings, (\d+) collections, (\d+) keys of other types", checked)
+        self.assertEqual((int(found[1]) + int(found[2]), int(found[3])), (count, len(skipped)))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    LISTING = sys.argv.pop(1)
+    LISTING, CHECK, DUMP = sys.argv[1:4]
+    del sys.argv[1:4]
     unittest.main()

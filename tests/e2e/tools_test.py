@@ -282,10 +282,10 @@ class DumpTest(unittest.TestCase):
         self.addCleanup(theirs.close)
         items = some_items(self.rng)
         fill(theirs, items)
-        theirs.call("RPUSH", "list", 1)
+        theirs.call("XADD", "stream", "1-1", "f", "v")
         theirs.call("SELECT", 4)
         theirs.call("SET", "only", "4")
-        theirs.call("SADD", b"\xff", 1)
+        theirs.call("XADD", b"\xff", "1-1", "f", "v")
         theirs.call("SAVE")
         rdb = os.path.join(redis.folder, "dump.rdb")
 
@@ -293,13 +293,13 @@ class DumpTest(unittest.TestCase):
         code, _, said = dump(target, "import", "--format", "rdb", "--strict", rdb)
         self.assertEqual(code, 1)
         self.assertTrue(said.endswith(f"imported 0 keys, 2 of other types skipped\nskep-dump: {rdb}: "
-                                      "2 keys or libraries that are no strings: nothing was "
+                                      "2 keys or libraries cannot be stored: nothing was "
                                       "imported\n"), said)
         self.assertEqual(client.call("DBSIZE"), 0)
         code, _, said = dump(target, "import", "--format", "rdb", rdb)
         self.assertEqual((code, said), (0, (
-            'skep-dump: skipped: database 0, key "list": list\n'
-            'skep-dump: skipped: database 4, key "\\xff": set\n'
+            'skep-dump: skipped: database 0, key "stream": stream\n'
+            'skep-dump: skipped: database 4, key "\\xff": stream\n'
             f"imported {len(items) + 1} keys, 2 of other types skipped\n")))
         self.assertEqual(contents(client), items)
         client.call("SELECT", 4)
@@ -310,7 +310,7 @@ class DumpTest(unittest.TestCase):
 
         code, said, _ = run(CHECK, rdb)
         self.assertEqual(code, 0)
-        self.assertIn(f"  {len(items) + 1} strings, 2 keys of other types", said.decode())
+        self.assertIn(f"  {len(items) + 1} strings, 0 collections, 2 keys of other types", said.decode())
         with open(rdb, "r+b") as file:
             file.seek(os.path.getsize(rdb) - 20)
             file.write(b"\0\0")

@@ -82,7 +82,8 @@ MAY_INCLUDE = {
     "src/collections/testing": {"skep", "base", "types", "engine", "keyspace", "collections"},
     "src/collections": {"skep", "base", "types", "engine", "collections"},
     "src/keyspace": {"skep", "base", "engine", "collections", "keyspace"},
-    "src/durable": {"skep", "base", "engine", "keyspace", "durable"},
+    # Reads and writes collections in RDB files.
+    "src/durable": {"skep", "base", "types", "engine", "keyspace", "durable"},
     "src/wire": {"skep", "base", "engine", "wire"},
     # Reads leaves one-sided.
     "src/client": {"skep", "base", "engine", "wire", "rma", "netindex", "client"},
@@ -111,7 +112,7 @@ MAY_INCLUDE = {
     "bench": {"skep", "base", "engine", "keyspace", "wire", "bench"},
     "tools/netindex": {"skep", "base", "ranges", "netindex", "tools"},
     "tools/pool": {"skep", "base", "engine", "keyspace", "rma", "pool", "tools"},
-    "tools": {"skep", "base", "engine", "wire", "durable", "pool", "server", "bench", "tools"},
+    "tools": {"skep", "base", "types", "engine", "wire", "durable", "pool", "server", "bench", "tools"},
 }
 # What single files may include beyond their folder, and why.
 MAY_ALSO_INCLUDE = {

@@ -22,6 +22,7 @@ class StorePipeline final : public CommandPipeline, private CommandHost {
   explicit StorePipeline(Store& store) : CommandHost(now_), store_(store) {}
 
   std::string Select(uint64_t db) override;
+  bool takes_collections() const override { return false; }
   bool Send(std::span<const std::string_view> args, std::string name) override;
   bool Set(const DumpItem& item, std::string name) override;
   bool Finish() override;

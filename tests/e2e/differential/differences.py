@@ -128,12 +128,6 @@ DIFFERENCES = {
         redis=rb"\$\d+\r\n(?:raw|embstr|int|listpack|intset|hashtable|quicklist|skiplist)\r\n",
         skep=rb"\$\d\r\n(?:raw|embstr|int|listpack)\r\n",
         example=("APPEND a x", "APPEND a y", "OBJECT ENCODING a")),
-    "DUMP is of strings": Entry(
-        reason="Collections have an encoding of their own, and Redis's is not written yet.",
-        command=rb"DUMP .*",
-        redis=rb"\$\d+\r\n.*",
-        skep=rb"-ERR only strings can be dumped\r\n",
-        example=("HSET h a 1", "DUMP h")),
     "OBJECT REFCOUNT counts one": Entry(
         reason="A value belongs to its key alone; Redis shares those that are small "
                "integers, and those of a transaction with its queue.",
