@@ -49,7 +49,7 @@ constexpr Command kOrderedCommands[] = {
     {"klast", -1, kPointRead | kRange, 0, 0, 0, "ordered", kSkep, "[WITHVALUE]",
      "Returns the largest key.", PlanKlast, FinishNeighbour},
     {"krange", -3, kReadOnly | kRange, 0, 0, 0, "ordered", kSkep,
-     "min max | PREFIX prefix [REV] [LIMIT offset count] [WITHVALUES]",
+     "min max | PREFIX prefix [REV] [LIMIT offset count] [TYPE type] [WITHVALUES]",
      "Returns the keys of a range, in order, at one instant.", PlanKrange, FinishKrange, RunKrange},
     {"kreduce", -5, kReadOnly | kRange, 0, 0, 0, "ordered", kSkep,
      "min max | PREFIX prefix function type [init]",

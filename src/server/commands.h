@@ -81,7 +81,10 @@ void FinishLcs(const Call& call, const Batch& batch, uint32_t slot);
 // commands_object.cc
 Plan PlanObject(const Call& call, Batch& batch);
 void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot);
+void RunObject(const ServerCall& call);
 void RunCopy(const ServerCall& call);
+void RunMove(const ServerCall& call);
+void RunSwapDb(const ServerCall& call);
 std::span<const Subcommand> ObjectSubcommands();
 
 // commands_memory.cc

@@ -6,6 +6,7 @@
 #include "base/decimal.h"
 #include "server/commands.h"
 #include "server/glob.h"
+#include "server/item_types.h"
 #include "server/range_task.h"
 #include "server/scan_args.h"
 #include "server/server_call.h"
@@ -62,20 +63,13 @@ std::vector<std::string_view> MatchingKeys(const ItemRange& items, std::string_v
   return keys;
 }
 
-// The keys that SCAN has found of its pattern and type. An item that no effect names is plain
-// bytes.
+// The keys that SCAN has found of its pattern and type.
 std::vector<std::string_view> KeysOfType(const Batch& batch, uint32_t slot, const ScanArgs& scan) {
   if (!scan.type) return MatchingKeys(batch.items(slot), scan.pattern);
   std::vector<std::string_view> keys;
-  auto effect = batch.effects().begin();
+  ItemTypes types(batch, slot);
   for (const Item& item : batch.items(slot)) {
-    while (effect != batch.effects().end() && effect->slot < slot) ++effect;
-    uint8_t type = kPlainType;
-    if (effect != batch.effects().end() && effect->slot == slot && effect->key == item.key) {
-      type = effect->type;
-      ++effect;
-    }
-    if (scan.WantsType(types::NameOf(type)) && GlobMatch(scan.pattern, item.key)) {
+    if (types.IsWanted(item, scan.type) && GlobMatch(scan.pattern, item.key)) {
       keys.push_back(item.key);
     }
   }

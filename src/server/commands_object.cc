@@ -1,9 +1,11 @@
-// Commands about single keys as objects: OBJECT, COPY.
+// Commands about keys as objects: OBJECT, COPY and what there is not between databases.
 #include <climits>
 #include <optional>
+#include <utility>
 
 #include "base/decimal.h"
 #include "server/commands.h"
+#include "server/object_encoding.h"
 #include "server/optimistic_write.h"
 #include "server/server_call.h"
 #include "server/subcommands.h"
@@ -17,32 +19,10 @@ constexpr std::string_view kNoFrequency =
     "when switching between policies at runtime LRU and LFU data will take some time to adjust.";
 constexpr std::string_view kNoIdleTime = "ERR the times of accesses to keys are not kept";
 
-// How Redis keeps its large collections of this type.
-std::string_view LargeEncodingOf(uint8_t type) {
-  switch (types::KindOf(type)) {
-    case types::kList:
-      return "quicklist";
-    case types::kSortedSet:
-      return "skiplist";
-    default:
-      return "hashtable";
-  }
-}
-
-// How Redis would keep a value that SET has stored; a collection in one value is kept as its
-// smallest forms are.
-std::string_view EncodingOf(std::string_view value, uint8_t type) {
-  constexpr size_t kEmbeddedBytesMax = 44;
-  if (types::IsLarge(type)) return LargeEncodingOf(type);
-  if (type != kPlainType) return "listpack";
-  if (value.size() <= kDecimalBytesMax && ParseInt64(value)) return "int";
-  return value.size() <= kEmbeddedBytesMax ? "embstr" : "raw";
-}
-
 constexpr Subcommand kObjectSubcommands[] = {
     {"encoding", 3, "<key>",
-     "Return how Redis would keep the value: int, embstr or raw; listpack; or, for a large "
-     "collection, hashtable, skiplist or quicklist.",
+     "Return how Redis would keep the value if it were stored anew: int, embstr, raw, listpack, "
+     "intset, hashtable, quicklist or skiplist.",
      nullptr},
     {"freq", 3, "<key>", "Return an error: accesses are not counted.", nullptr},
     {"idletime", 3, "<key>", "Return an error: the times of accesses are not kept.", nullptr},
@@ -74,15 +54,73 @@ std::string_view ParseCopy(std::span<const std::string_view> options, uint32_t k
   return {};
 }
 
+// Reads the value of a key, whatever its type, at one instant. Returns false, with the error sent,
+// if it cannot.
+bool ReadAnyValue(const ServerCall& call, std::string_view key, Batch& read) {
+  for (int attempt = 0; attempt < kOptimisticAttemptsMax; ++attempt) {
+    Batch look;
+    look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+    call.Execute(look);
+    if (call.Refused(look)) return false;
+    read.Clear();
+    read.set_answer_bytes_max(call.AnswerBytesMax());
+    read.Add({.op = Op::kGet, .type = look.outcome(0).type, .key = key});
+    call.Execute(read);
+    const Outcome& out = read.outcome(0);
+    const bool has_other_type =
+        out.verdict == Verdict::kRefused && out.status.code() == Code::kWrongType;
+    if (!has_other_type) return !call.Refused(out);
+  }
+  call.Error(kWrittenAllTheTime);
+  return false;
+}
+
+// Copies a value that the key has had at one instant to another keyspace at a later one: keyspaces
+// have no instants in common.
+void CopyToKeyspace(const ServerCall& call, uint32_t keyspace, bool replaces) {
+  Batch read;
+  if (!ReadAnyValue(call, call.arg(1), read)) return;
+  const Outcome& found = read.outcome(0);
+  if (!found.present) return call.reply().Integer(0);
+  Session& session = call.session();
+  const uint32_t own = std::exchange(session.keyspace, keyspace);
+  Batch write(call.engine().traits().atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
+  write.Add({.op = replaces ? Op::kPut : Op::kInsert,
+             .type = found.type,
+             .key = call.arg(2),
+             .value = found.value,
+             .other = {},
+             .deadline_ms = found.deadline_ms});
+  call.Execute(write);
+  session.keyspace = own;
+  if (call.Refused(write)) return;
+  call.reply().Integer(write.outcome(0).verdict == Verdict::kDone ? 1 : 0);
+}
+
 }  // namespace
 
 std::span<const Subcommand> ObjectSubcommands() { return kObjectSubcommands; }
 
+// The encoding of a collection follows from its members, for which its type must be known. A
+// transaction, which asks once, gets the first encoding of its type.
 Plan PlanObject(const Call& call, Batch& batch) {
-  if (call.args().size() == 3) {
-    batch.Add({.op = Op::kGet, .flags = Request::kIfOfType, .key = call.arg(2)});
-  }
+  if (call.args().size() != 3) return Plan::Requests();
+  const bool is_encoding = EqualsIgnoringCase(call.arg(1), "encoding");
+  if (is_encoding && batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  batch.Add({.op = Op::kGet, .flags = Request::kIfOfType, .key = call.arg(2)});
   return Plan::Requests();
+}
+
+void RunObject(const ServerCall& call) {
+  Batch look;
+  look.Add({.op = Op::kGet, .flags = Request::kIfOfType, .key = call.arg(2)});
+  call.Execute(look);
+  const uint8_t type = look.outcome(0).type;
+  if (type == kPlainType || types::IsLarge(type)) return FinishObject(call, look, 0);
+  Batch read;
+  read.Add({.op = Op::kGet, .flags = Request::kIfOfType, .type = type, .key = call.arg(2)});
+  call.Execute(read);
+  FinishObject(call, read, 0);
 }
 
 void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot) {
@@ -91,10 +129,19 @@ void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot) {
   if (call.Refused(out)) return;
   if (!out.present) return call.reply().Null();
   if (EqualsIgnoringCase(call.arg(1), "encoding")) {
-    return call.reply().Bulk(EncodingOf(out.value, out.type));
+    return call.reply().Bulk(EncodingOf(out.type, out.value, call.turn().options()));
   }
   if (EqualsIgnoringCase(call.arg(1), "refcount")) return call.reply().Integer(1);
   call.Error(EqualsIgnoringCase(call.arg(1), "freq") ? kNoFrequency : kNoIdleTime);
+}
+
+void RunMove(const ServerCall& call) {
+  call.Error(
+      "ERR MOVE: nothing happens in two databases at one instant; use COPY with DB, and DEL");
+}
+
+void RunSwapDb(const ServerCall& call) {
+  call.Error("ERR SWAPDB: nothing happens in two databases at one instant");
 }
 
 void RunCopy(const ServerCall& call) {
@@ -102,8 +149,8 @@ void RunCopy(const ServerCall& call) {
   const std::string_view error =
       ParseCopy(call.args().subspan(3), call.state().keyspaces().count(), args);
   if (!error.empty()) return call.Error(error);
-  if (args.keyspace.value_or(call.session().keyspace) != call.session().keyspace) {
-    return call.Error("ERR COPY to another database: nothing happens in two at one instant");
+  if (args.keyspace && *args.keyspace != call.session().keyspace) {
+    return CopyToKeyspace(call, static_cast<uint32_t>(*args.keyspace), args.replaces);
   }
   const std::string_view from = call.arg(1);
   const std::string_view to = call.arg(2);

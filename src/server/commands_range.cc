@@ -14,7 +14,8 @@ namespace {
 
 // A range of at most this many items shares the batch of the turn.
 constexpr uint64_t kSharedItemsMax = 128;
-constexpr unsigned kKrangeOptions = RangeArgs::kRev | RangeArgs::kLimit | RangeArgs::kWithValues;
+constexpr unsigned kKrangeOptions =
+    RangeArgs::kRev | RangeArgs::kLimit | RangeArgs::kWithValues | RangeArgs::kType;
 
 // Reads [WITHVALUE] of KFLOOR and its kin, after the given number of words.
 std::optional<bool> ParseWithValue(std::span<const std::string_view> args, size_t words) {
@@ -30,10 +31,18 @@ Plan PlanNeighbour(const Call& call, Batch& batch, size_t words, const Range& ra
   return Plan::Requests();
 }
 
-// How many items of the range KRANGE looks at.
+// How many items of the range KRANGE looks at: all, if it has to find those of a type.
 uint64_t WantedItems(const RangeArgs& args) {
   if (args.limit == 0) return 0;
+  if (args.type) return UINT64_MAX;
   return args.limit == kNoLimit ? UINT64_MAX : args.offset + args.limit;
+}
+
+RangeTask::Query QueryOf(const RangeArgs& args) {
+  return {.range = args.range,
+          .options = {.limit = args.limit, .reverse = args.reverse, .keys_only = !args.with_values},
+          .offset = args.offset,
+          .type = args.type};
 }
 
 }  // namespace
@@ -44,6 +53,7 @@ Plan PlanKrange(const Call& call, Batch& batch) {
   if (!error.empty()) return Plan::Error(error);
   const uint64_t wanted = WantedItems(args);
   if (wanted > kSharedItemsMax && batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
+  if (args.type) batch.set_notes_effects(true);
   batch.Scan(args.range, {.limit = static_cast<uint32_t>(std::min<uint64_t>(wanted, kNoLimit)),
                           .reverse = args.reverse,
                           .keys_only = !args.with_values});
@@ -57,18 +67,14 @@ void FinishKrange(const Call& call, const Batch& batch, uint32_t slot) {
   Scratch scratch;
   ParseRangeArgs(call.args(), kKrangeOptions, scratch, args);
   if (out.more && out.item_count < WantedItems(args)) return call.Error(kTransactionScanError);
-  ReplyItems(call, batch.items(slot).Without(args.offset), args.with_values);
+  ReplyWanted(call, batch, slot, QueryOf(args));
 }
 
 void RunKrange(const ServerCall& call) {
   RangeArgs args;
   Scratch scratch;
   ParseRangeArgs(call.args(), kKrangeOptions, scratch, args);
-  RangeTask::Start(
-      call,
-      {.range = args.range,
-       .options = {.limit = args.limit, .reverse = args.reverse, .keys_only = !args.with_values},
-       .offset = args.offset});
+  RangeTask::Start(call, QueryOf(args));
 }
 
 Plan PlanKcount(const Call& call, Batch& batch) {

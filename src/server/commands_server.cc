@@ -1,10 +1,13 @@
 // Commands about the server as a whole.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "server/commands.h"
+#include "server/glob.h"
 #include "server/options.h"
 #include "server/server_call.h"
 #include "server/subcommands.h"
@@ -14,16 +17,23 @@ namespace {
 
 void ConfigGet(const ServerCall& call) {
   const ServerOptions options = call.administration().options();
-  std::vector<const OptionInfo*> found;
+  std::vector<std::pair<std::string_view, const OptionInfo*>> found;
+  const auto add = [&](std::string_view name, const OptionInfo* option) {
+    if (std::ranges::find(found, std::pair(name, option)) == found.end()) {
+      found.emplace_back(name, option);
+    }
+  };
   for (const std::string_view pattern : call.args().subspan(2)) {
-    for (const OptionInfo* option : MatchOptions(pattern)) {
-      if (std::ranges::find(found, option) == found.end()) found.push_back(option);
+    for (const OptionInfo* option : MatchOptions(pattern)) add(option->name, option);
+    const std::string lower = LowerCase(pattern);
+    for (const OldOptionName& old : OldOptionNames()) {
+      if (GlobMatch(lower, old.name)) add(old.name, FindOption(old.option));
     }
   }
   RespWriter reply = call.reply();
   reply.Map(found.size());
-  for (const OptionInfo* option : found) {
-    reply.Bulk(option->name);
+  for (const auto& [name, option] : found) {
+    reply.Bulk(name);
     reply.Bulk(option->get(options));
   }
 }

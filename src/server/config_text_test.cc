@@ -135,7 +135,7 @@ TEST(ConfigText, ConvertsRedis) {
       "requirepass 'it\\'s \"x\"'\n"
       "maxmemory 2gb\n"
       "daemonize no\n"
-      "hash-max-listpack-entries 512\n"
+      "activerehashing yes\n"
       "loglevel loud\n"
       "logfile \"a\n");
   ServerOptions wanted;
@@ -148,8 +148,7 @@ TEST(ConfigText, ConvertsRedis) {
   wanted.requirepass = "it's \"x\"";
   wanted.maxmemory = uint64_t{2} << 30;
   EXPECT_EQ(Load(text), wanted);
-  EXPECT_THAT(text,
-              HasSubstr("#   14: hash-max-listpack-entries: skep-server has no such option\n"));
+  EXPECT_THAT(text, HasSubstr("#   14: activerehashing: skep-server has no such option\n"));
   EXPECT_THAT(text, HasSubstr("#   15: loglevel: argument(s) must be one of"));
   EXPECT_THAT(text, HasSubstr("#   16: logfile: a quote is not closed\n"));
   EXPECT_THAT(text, Not(HasSubstr("daemonize:")));

@@ -208,6 +208,25 @@ constexpr OptionInfo kOptions[] = {
     Row<Bytes<&S::collection_value_bytes, 0, size_t{1} << 20>>(
         "collection-value-bytes", "BYTES", kAtStart,
         "Bytes from which a hash, set, list or sorted set is kept in parts; 0 is never."),
+    Row<Number<&S::hash_max_listpack_entries, 0, INT64_MAX>>(
+        "hash-max-listpack-entries", "N", kAnyTime,
+        "Fields up to which OBJECT ENCODING calls a hash a listpack."),
+    Row<Bytes<&S::hash_max_listpack_value, 0>>(
+        "hash-max-listpack-value", "BYTES", kAnyTime,
+        "Length of fields and values up to which OBJECT ENCODING calls a hash a listpack."),
+    Row<Number<&S::list_compress_depth, 0, INT32_MAX>>(
+        "list-compress-depth", "N", kAnyTime, "Taken from Redis's clients; it has no effect."),
+    Row<Number<&S::list_max_listpack_size, INT32_MIN, INT32_MAX>>(
+        "list-max-listpack-size", "N", kAnyTime, "Taken from Redis's clients; it has no effect."),
+    Row<Number<&S::set_max_intset_entries, 0, INT64_MAX>>(
+        "set-max-intset-entries", "N", kAnyTime,
+        "Integers up to which OBJECT ENCODING calls a set an intset."),
+    Row<Number<&S::zset_max_listpack_entries, 0, INT64_MAX>>(
+        "zset-max-listpack-entries", "N", kAnyTime,
+        "Members up to which OBJECT ENCODING calls a sorted set a listpack."),
+    Row<Bytes<&S::zset_max_listpack_value, 0>>(
+        "zset-max-listpack-value", "BYTES", kAnyTime,
+        "Length of members up to which OBJECT ENCODING calls a sorted set a listpack."),
     Row<Number<&S::snapshot_age_ms, 1, INT64_MAX>>(
         "snapshot-age-ms", "MS", kAtStart,
         "Age at which a snapshot, and a KSCAN that reads it, ends."),
@@ -225,6 +244,14 @@ constexpr OptionInfo kOptions[] = {
         "loglevel", "NAME", kAnyTime, "Least of what is logged: debug, verbose, notice, warning."),
     Row<Text<&S::logfile>>("logfile", "PATH", kAtStart,
                            "File to log to, or /dev/null; empty is standard output."),
+};
+
+constexpr OldOptionName kOldNames[] = {
+    {"hash-max-ziplist-entries", "hash-max-listpack-entries"},
+    {"hash-max-ziplist-value", "hash-max-listpack-value"},
+    {"list-max-ziplist-size", "list-max-listpack-size"},
+    {"zset-max-ziplist-entries", "zset-max-listpack-entries"},
+    {"zset-max-ziplist-value", "zset-max-listpack-value"},
 };
 
 bool IsLoopback(std::string_view address) {
@@ -274,7 +301,12 @@ Status CheckShare(const ServerOptions& options, std::string* why) {
 
 std::span<const OptionInfo> AllOptions() { return kOptions; }
 
+std::span<const OldOptionName> OldOptionNames() { return kOldNames; }
+
 const OptionInfo* FindOption(std::string_view name) {
+  for (const OldOptionName& old : kOldNames) {
+    if (EqualsIgnoringCase(old.name, name)) name = old.option;
+  }
   const auto found = std::ranges::find_if(
       kOptions, [&](const OptionInfo& option) { return EqualsIgnoringCase(option.name, name); });
   return found == std::end(kOptions) ? nullptr : &*found;

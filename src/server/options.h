@@ -57,6 +57,15 @@ struct ServerOptions {
   uint32_t tcp_keepalive = 300;  // seconds without a byte after which a peer is asked; 0: never
   // Bytes from which a collection no longer lies in one value; 0: never.
   size_t collection_value_bytes = Options{}.collection_value_bytes;
+  // Of Redis's encodings, which there are none of here: what OBJECT ENCODING answers
+  // (object_encoding.h). The two of lists have no effect.
+  uint64_t hash_max_listpack_entries = 512;
+  uint64_t hash_max_listpack_value = 64;
+  int32_t list_compress_depth = 0;
+  int32_t list_max_listpack_size = -2;
+  uint64_t set_max_intset_entries = 512;
+  uint64_t zset_max_listpack_entries = 128;
+  uint64_t zset_max_listpack_value = 64;
   uint64_t snapshot_age_ms = 5 * 60 * 1000;
   uint64_t cursor_ttl_ms = 10 * 60 * 1000;
   int64_t slowlog_log_slower_than = 10'000;  // microseconds; 0: every command; -1: none
@@ -88,8 +97,16 @@ struct OptionInfo {
 // All options, in the order of --help.
 std::span<const OptionInfo> AllOptions();
 
-// Upper and lower case are the same. Null if there is no such option.
+// Upper and lower case are the same, and an old name stands for its option. Null if there is no
+// such option.
 const OptionInfo* FindOption(std::string_view name);
+
+// A name that Redis has given to an option before.
+struct OldOptionName {
+  std::string_view name;
+  std::string_view option;
+};
+std::span<const OldOptionName> OldOptionNames();
 
 // The options whose name matches the pattern (glob.h; upper and lower case are the same).
 std::vector<const OptionInfo*> MatchOptions(std::string_view pattern);

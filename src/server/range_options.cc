@@ -36,6 +36,10 @@ std::string_view ParseRangeOption(std::span<const std::string_view> args, size_t
     out.with_deadlines = true;
     return {};
   }
+  if ((allowed & RangeArgs::kType) != 0 && EqualsIgnoringCase(name, "type") && left >= 1) {
+    out.type = args[i++];
+    return {};
+  }
   if ((allowed & RangeArgs::kLimit) != 0 && EqualsIgnoringCase(name, "limit") && left >= 2) {
     const auto offset = ParseInt64(args[i++]);
     const auto count = ParseInt64(args[i++]);

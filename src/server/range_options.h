@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -25,6 +26,7 @@ struct RangeArgs {
     kWithValues = 8,
     kCount = 16,
     kWithDeadlines = 32,
+    kType = 64,
   };
 
   Range range;
@@ -34,6 +36,7 @@ struct RangeArgs {
   uint64_t offset = 0;
   uint32_t limit = kNoLimit;
   uint32_t count = kKscanCountDefault;
+  std::optional<std::string_view> type = {};
 };
 
 // Reads the words of a command, of whose options it takes those in `allowed`, a sum of

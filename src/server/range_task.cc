@@ -13,13 +13,22 @@ constexpr uint32_t kChunkItems = 512;
 constexpr size_t kChunkBytes = 256 * 1024;
 constexpr uint32_t kChunkVisits = 4096;
 
+// Whether the item is one of those that a query of this pattern and type asks for. To be called for
+// each item of a scan, in their order.
+bool IsWanted(const std::optional<std::string_view>& pattern,
+              const std::optional<std::string_view>& type, const Item& item, ItemTypes& types) {
+  return types.IsWanted(item, type) && (!pattern || GlobMatch(*pattern, item.key));
+}
+
 bool TrySend(const ServerCall& call, const RangeTask::Query& query) {
   Batch batch;
   ScanOptions chunk = query.options;
   const uint64_t wanted =
       query.options.limit == kNoLimit ? kNoLimit : query.offset + query.options.limit;
-  chunk.limit = static_cast<uint32_t>(std::min<uint64_t>(wanted, kChunkItems));
+  chunk.limit = query.has_filter() ? kChunkItems
+                                   : static_cast<uint32_t>(std::min<uint64_t>(wanted, kChunkItems));
   chunk.keys_only = query.options.keys_only;
+  batch.set_notes_effects(query.type.has_value());
   batch.set_scan_bytes_max(kChunkBytes);
   batch.set_scan_visits_max(kChunkVisits);
   const uint32_t slot = batch.Scan(query.range, chunk);
@@ -29,22 +38,8 @@ bool TrySend(const ServerCall& call, const RangeTask::Query& query) {
     call.Error(out.status);
     return true;
   }
-  if (out.more && out.item_count < wanted) return false;
-  if (out.more && query.pattern) return false;
-  const bool with_values = !query.options.keys_only;
-  if (!query.pattern) {
-    ReplyItems(call, batch.items(slot).Without(query.offset), with_values);
-    return true;
-  }
-  std::vector<Item> matching;
-  for (const Item& item : batch.items(slot)) {
-    if (GlobMatch(*query.pattern, item.key)) matching.push_back(item);
-  }
-  const size_t first = std::min<size_t>(query.offset, matching.size());
-  ReplyItemsHead(call, matching.size() - first, with_values);
-  for (size_t i = first; i < matching.size(); ++i) {
-    ReplyItem(call.reply(), matching[i], with_values);
-  }
+  if (out.more && (out.item_count < wanted || query.has_filter())) return false;
+  ReplyWanted(call, batch, slot, query);
   return true;
 }
 
@@ -80,6 +75,25 @@ void ReplyItems(const Call& call, const ItemRange& items, bool with_values) {
   for (const Item& item : items) ReplyItem(call.reply(), item, with_values);
 }
 
+void ReplyWanted(const Call& call, const Batch& batch, uint32_t slot,
+                 const RangeTask::Query& query) {
+  const bool with_values = !query.options.keys_only;
+  if (!query.has_filter()) {
+    return ReplyItems(call, batch.items(slot).Without(query.offset), with_values);
+  }
+  std::vector<Item> wanted;
+  ItemTypes types(batch, slot);
+  for (const Item& item : batch.items(slot)) {
+    if (IsWanted(query.pattern, query.type, item, types)) wanted.push_back(item);
+  }
+  const size_t first = std::min<size_t>(query.offset, wanted.size());
+  const size_t count = std::min<size_t>(query.options.limit, wanted.size() - first);
+  ReplyItemsHead(call, count, with_values);
+  for (const Item& item : std::span(wanted).subspan(first, count)) {
+    ReplyItem(call.reply(), item, with_values);
+  }
+}
+
 Result<Snapshot> PinRange(const ServerCall& call) {
   Engine& engine = call.engine();
   if (!engine.traits().snapshots) return Snapshot();
@@ -107,6 +121,7 @@ RangeTask::RangeTask(Snapshot snapshot, MemoryBudget& budget, const Query& query
       offset_(query.offset),
       count_only_(query.count_only),
       pattern_(query.pattern),
+      type_(query.type),
       lo_(first_lo_),
       hi_(first_hi_),
       unbounded_(first_unbounded_),
@@ -118,7 +133,7 @@ bool RangeTask::Step(const ServerCall& call) {
   }
   if (sending_) return StepSend(call);
   // A count that can stop early or that looks at keys has to scan.
-  const bool scans = pattern_.has_value() || options_.limit != kNoLimit;
+  const bool scans = pattern_ || type_ || options_.limit != kNoLimit;
   return scans ? StepCountByScan(call) : StepCount(call);
 }
 
@@ -140,7 +155,8 @@ bool RangeTask::StepCountByScan(const ServerCall& call) {
   const uint32_t slot = Scan(call, batch, true);
   const Outcome& out = batch.outcome(slot);
   if (out.verdict == Verdict::kRefused) return Fail(call, out.status);
-  for (const Item& item : batch.items(slot)) matched_ += Matches(item.key) ? 1 : 0;
+  ItemTypes types(batch, slot);
+  for (const Item& item : batch.items(slot)) matched_ += Matches(item, types) ? 1 : 0;
   const bool enough = options_.limit != kNoLimit && matched_ >= offset_ + options_.limit;
   if (!out.more || enough) return BeginSending(call);
   GoOnFrom(batch.outcome(slot).value);
@@ -170,8 +186,9 @@ bool RangeTask::StepSend(const ServerCall& call) {
     call.session().closing = true;  // see the head of range_task.h
     return false;
   }
+  ItemTypes types(batch, slot);
   for (const Item& item : batch.items(slot)) {
-    if (!Matches(item.key) || matched_++ < offset_) continue;
+    if (!Matches(item, types) || matched_++ < offset_) continue;
     ReplyItem(call.reply(), item, !options_.keys_only);
     if (--to_send_ == 0) return false;
   }
@@ -185,9 +202,10 @@ bool RangeTask::StepCollect(const ServerCall& call) {
   const Outcome& out = batch.outcome(slot);
   if (out.verdict == Verdict::kRefused) return Fail(call, out.status);
   const uint64_t wanted = options_.limit == kNoLimit ? UINT64_MAX : offset_ + options_.limit;
+  ItemTypes types(batch, slot);
   for (const Item& item : batch.items(slot)) {
     if (matched_ == wanted) break;
-    if (!Matches(item.key) || matched_++ < offset_) continue;
+    if (!Matches(item, types) || matched_++ < offset_) continue;
     ReplyItem(RespWriter(collected_.bytes(), call.session().protocol), item, !options_.keys_only);
     ++to_send_;
   }
@@ -206,12 +224,13 @@ bool RangeTask::Fail(const ServerCall& call, Status status) {
   return false;
 }
 
-bool RangeTask::Matches(std::string_view key) const {
-  return !pattern_ || GlobMatch(*pattern_, key);
+bool RangeTask::Matches(const Item& item, ItemTypes& types) const {
+  return IsWanted(pattern_, type_, item, types);
 }
 
 uint32_t RangeTask::Scan(const ServerCall& call, Batch& batch, bool keys_only) {
   batch.set_snapshot(ref_);
+  batch.set_notes_effects(type_.has_value());
   batch.set_scan_bytes_max(kChunkBytes);
   batch.set_scan_visits_max(kChunkVisits);
   ScanOptions chunk = options_;

@@ -22,6 +22,7 @@
 
 #include "server/collected_reply.h"
 #include "server/command.h"
+#include "server/item_types.h"
 #include "server/session.h"
 #include "skep/store.h"
 
@@ -44,6 +45,9 @@ class RangeTask final : public Task {
     uint64_t offset = 0;                           // matching items to skip
     bool count_only = false;                       // reply with the number of items
     std::optional<std::string_view> pattern = {};  // only keys that match it (glob.h)
+    std::optional<std::string_view> type = {};     // only values of this type, by its name
+
+    bool has_filter() const { return pattern || type; }
   };
 
   // Replies, at once or over the next turns.
@@ -62,7 +66,7 @@ class RangeTask final : public Task {
   bool StepCollect(const ServerCall& call);
   bool BeginSending(const ServerCall& call);
   bool Fail(const ServerCall& call, Status status);
-  bool Matches(std::string_view key) const;
+  bool Matches(const Item& item, ItemTypes& types) const;
   uint32_t Scan(const ServerCall& call, Batch& batch, bool keys_only);
   void GoOnFrom(std::string_view bound);
   Range left() const { return {.lo = lo_, .hi = hi_, .unbounded = unbounded_}; }
@@ -76,6 +80,7 @@ class RangeTask final : public Task {
   const uint64_t offset_;
   const bool count_only_;
   const std::optional<std::string> pattern_;
+  const std::optional<std::string> type_;
 
   bool sending_ = false;
   std::string lo_, hi_;  // the rest of the range in this pass
@@ -84,5 +89,10 @@ class RangeTask final : public Task {
   uint64_t to_send_ = 0;
   CollectedReply collected_;  // used without a snapshot
 };
+
+// Replies with the items of a scan of the query's whole range, those that the query asks for. If it
+// asks for a type, the batch has noted effects.
+void ReplyWanted(const Call& call, const Batch& batch, uint32_t slot,
+                 const RangeTask::Query& query);
 
 }  // namespace skep

@@ -290,6 +290,23 @@ CONVERSATIONS = {
         COPY a c DB
         COPY a c DB 0
         GET c
+        PEXPIREAT a 4102444800000
+        COPY a a DB 3
+        COPY a a DB 3
+        COPY a a DB 3 REPLACE
+        COPY nosuch a DB 3 REPLACE
+        RPUSH l x y z
+        COPY l l DB 3
+        COPY l a DB 3
+        SELECT 3
+        GET a
+        PEXPIRETIME a
+        LRANGE l 0 -1
+        COPY l a DB 0 REPLACE
+        SELECT 0
+        LRANGE a 0 -1
+        PERSIST a
+        COPY c a REPLACE
         TOUCH a b nosuch a
         OBJECT ENCODING a
         OBJECT ENCODING nosuch
@@ -330,6 +347,47 @@ CONVERSATIONS = {
         MEMORY USAGE a SAMPLES a
         MEMORY USAGE a nosuch 1
         MEMORY nosuch
+        """,
+    "encodings": r"""
+        CONFIG SET hash-max-ziplist-entries 3 hash-max-listpack-value 4
+        CONFIG SET set-max-intset-entries 2 zset-max-listpack-entries 2 zset-max-ziplist-value 3
+        CONFIG SET list-max-listpack-size -2 list-compress-depth 0
+        ~ CONFIG GET hash-max-*
+        ~ CONFIG GET Zset-Max-Ziplist-*
+        ~ CONFIG GET set-max-intset-entries list-max-*
+        CONFIG SET hash-max-listpack-entries a
+        CONFIG SET hash-max-listpack-value a
+        CONFIG SET hash-max-listpack-entries -1
+        HSET h a 1 b 2 c 3
+        OBJECT ENCODING h
+        HSET h d 4
+        OBJECT ENCODING h
+        HSET h1 a 1234
+        OBJECT ENCODING h1
+        HSET h1 a 12345
+        OBJECT ENCODING h1
+        HSET h2 abcde 1
+        OBJECT ENCODING h2
+        SADD s 1 -2
+        OBJECT ENCODING s
+        SADD s 3
+        OBJECT ENCODING s
+        SADD s1 1 01
+        OBJECT ENCODING s1
+        SADD s2 9223372036854775807
+        OBJECT ENCODING s2
+        SADD s3 9223372036854775808
+        OBJECT ENCODING s3
+        ZADD z 1 abc 2 d
+        OBJECT ENCODING z
+        ZADD z 3 e
+        OBJECT ENCODING z
+        ZADD z1 1 abcd
+        OBJECT ENCODING z1
+        RPUSH l a
+        OBJECT ENCODING l
+        CONFIG SET hash-max-listpack-entries 512 hash-max-listpack-value 64 set-max-intset-entries 512
+        CONFIG SET zset-max-listpack-entries 128 zset-max-listpack-value 64
         """,
     "slow commands": r"""
         CONFIG SET slowlog-log-slower-than -1

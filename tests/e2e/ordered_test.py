@@ -141,7 +141,7 @@ class RangeTest(ServerTest):
 
     def test_errors(self):
         arity = "ERR wrong number of arguments for '%s' command"
-        taken = {"krange": "min max | PREFIX prefix [REV] [LIMIT offset count] [WITHVALUES]",
+        taken = {"krange": "min max | PREFIX prefix [REV] [LIMIT offset count] [TYPE type] [WITHVALUES]",
                  "kcount": "min max | PREFIX prefix",
                  "kdelrange": "min max | PREFIX prefix [LIMIT count]",
                  "kscan": "min max | PREFIX prefix | NEXT token [REV] [COUNT count] [WITHVALUES] "

@@ -155,14 +155,14 @@ class StartTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             old, new = f"{folder}/redis.conf", f"{folder}/skep.toml"
             with open(old, "w", encoding="utf-8") as file:
-                file.write("# mine\nport 0\nmaxclients 77\nhash-max-listpack-entries 512\n")
+                file.write("# mine\nport 0\nmaxclients 77\nactiverehashing yes\n")
             for arguments in ([old], ["--config", old]):
                 code, out, err = run(*arguments)
                 self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
                 self.assertIn(f"--convert-config {old}", err)
             code, out, err = run("--convert-config", old)
             self.assertEqual((code, err), (0, ""))
-            self.assertIn("#   4: hash-max-listpack-entries: skep-server has no such option\n", out)
+            self.assertIn("#   4: activerehashing: skep-server has no such option\n", out)
             with open(new, "w", encoding="utf-8") as file:
                 file.write(out)
             with SkepServer("--config", new) as server, server.connect() as client:

@@ -177,6 +177,66 @@ class TypesTest(ServerTest):
         self.assertEqual((token, items), (b"0", [b"h99", None, -1, b"s0", b"v", -1]))
         self.assertIn(self.client.call("RANDOMKEY")[:1], (b"h", b"s", b"z"))
 
+    # Goal: a range of one type has its keys, in order, whatever its size, direction and limits.
+    # Method: so many keys of all types, some with deadlines, that the range takes many turns, beside
+    # a plain model; also in a transaction, and where all values are strings.
+    def test_ranges_of_a_type(self):
+        kinds = [(b"string", "SET", ("v",)), (b"hash", "HSET", ("f", "v")), (b"set", "SADD", ("m",)),
+                 (b"list", "RPUSH", ("e",)), (b"zset", "ZADD", (1, "m"))]
+        keys = {}
+        for begin in range(0, 6000, 500):
+            commands = []
+            for i in range(begin, begin + 500):
+                kind, verb, words = kinds[i * i % 7 % 5]
+                keys[b"k%05d" % i] = kind
+                commands.append([verb, b"k%05d" % i, *words])
+                if i % 3 == 0:
+                    commands.append(["PEXPIREAT", b"k%05d" % i, LATER_MS])
+            self.client.pipeline(*commands)
+        for kind in (b"string", b"hash", b"list", b"zset", b"stream"):
+            wanted = sorted(key for key in keys if keys[key] == kind)
+            for words, expected in (
+                    (("-", "+"), wanted), (("-", "+", "REV"), wanted[::-1]),
+                    (("PREFIX", "k0"), wanted), (("[k00010", "(k00200"),
+                                                [k for k in wanted if b"k00010" <= k < b"k00200"]),
+                    (("-", "+", "LIMIT", 5, 3), wanted[5:8]),
+                    (("-", "+", "LIMIT", 700, 2000, "REV"), wanted[::-1][700:2700]),
+                    (("-", "+", "LIMIT", 10, 0), []), (("-", "+", "LIMIT", 9000, 5), [])):
+                self.check(expected, "KRANGE", *words, "TYPE", kind.upper())
+                self.assertEqual(self.client.pipeline(
+                    ["MULTI"], ["KRANGE", *words, "TYPE", kind], ["EXEC"])[-1], [expected])
+        strings = [key for key in sorted(keys) if keys[key] == b"string"]
+        self.check([word for key in strings[:2] for word in (key, b"v")],
+                   "KRANGE", "-", "+", "TYPE", "string", "LIMIT", 0, 2, "WITHVALUES")
+        self.check(Error("ERR syntax error"), "KRANGE", "-", "+", "TYPE")
+        with SkepServer("--keyspace", "0=hashleaf,key=4,value=4") as server:
+            with server.connect() as client:
+                client.call("SET", "aaaa", "1111")
+                self.assertEqual(client.call("KRANGE", "-", "+", "TYPE", "string"), [b"aaaa"])
+                self.assertEqual(client.call("KRANGE", "-", "+", "TYPE", "hash"), [])
+
+    # Goal: what cannot be done in two databases at one instant is an error that says so; a copy of a
+    # collection is done at two, and wakes who waits there.
+    def test_two_databases(self):
+        with SkepServer() as server, server.connect() as client, server.connect() as waiter:
+            for i in range(3000):
+                client.call("RPUSH", "l", b"%d" % i + b"x" * 50)
+            waiter.pipeline(["SELECT", 5])
+            waiter.send(b"BLPOP l 0\r\n")
+            while b"blocked_clients:1" not in client.call("INFO", "clients"):
+                pass
+            self.assertEqual(client.call("COPY", "l", "l", "DB", 5), 1)
+            self.assertEqual(waiter.read_reply()[0], [b"l", b"0" + b"x" * 50])
+            expected = client.call("LRANGE", "l", 1, -1)
+            self.assertEqual(waiter.call("LRANGE", "l", 0, -1), expected)
+            self.assertEqual(waiter.call("OBJECT", "ENCODING", "l"), b"quicklist")
+            self.assertIn("two databases", str(client.call("MOVE", "l", 5)))
+            self.assertIn("two databases", str(client.call("SWAPDB", 0, 5)))
+            self.assertEqual(client.call("LLEN", "l"), 3000)
+        self.client.call("RPUSH", "l", "x")
+        self.assertIsInstance(self.client.call("COPY", "l", "l", "DB", 1), Error)
+        self.check(1, "LLEN", "l")
+
     # Goal: where collections are not kept in parts, one that would exceed its limit is refused with
     # an error that names it, and stays; elsewhere there is no such limit.
     def test_limit(self):

@@ -126,7 +126,7 @@ DIFFERENCES = {
                "stored it, while Redis also knows how it came about.",
         command=rb"OBJECT ENCODING .*",
         redis=rb"\$\d+\r\n(?:raw|embstr|int|listpack|intset|hashtable|quicklist|skiplist)\r\n",
-        skep=rb"\$\d\r\n(?:raw|embstr|int|listpack)\r\n",
+        skep=rb"\$\d+\r\n(?:raw|embstr|int|listpack|intset|hashtable|quicklist|skiplist)\r\n",
         example=("APPEND a x", "APPEND a y", "OBJECT ENCODING a")),
     "OBJECT REFCOUNT counts one": Entry(
         reason="A value belongs to its key alone; Redis shares those that are small "

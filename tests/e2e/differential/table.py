@@ -373,5 +373,5 @@ COMMANDS = {
 } | HASH_COMMANDS | SET_COMMANDS | LIST_COMMANDS | ZSET_COMMANDS | JOIN_COMMANDS | GEO_COMMANDS
 
 # What else both know: of their own server, compared by compare_test.py where it can be.
-ELSEWHERE = {"AUTH", "BGSAVE", "COMMAND", "CONFIG", "INFO", "LASTSAVE", "LATENCY", "MEMORY", "QUIT",
-             "SAVE", "SHUTDOWN", "SLOWLOG", "TIME"}
+ELSEWHERE = {"AUTH", "BGSAVE", "COMMAND", "CONFIG", "INFO", "LASTSAVE", "LATENCY", "MEMORY", "MOVE",
+             "QUIT", "SAVE", "SHUTDOWN", "SLOWLOG", "SWAPDB", "TIME"}
