@@ -50,7 +50,9 @@ struct RestoreLimits {
 //   kNotSupported  there is nothing of its type, which is the detail, here; or fields of a hash
 //                  have deadlines
 //   kTooLarge      it has more bytes than the limits allow
-// Costs no more memory than the payload, 5 times the limit, 40 bytes for each member, and 64 KiB.
+// Reading ends with the first member beyond the limit, and a packed string of more than twice the
+// limit is not unpacked. Memory: the payload, a packed string, the value twice, 40 bytes for each
+// member, and 64 KiB.
 Result<RestoredValue> RestoreValue(std::string_view payload, const RestoreLimits& limits);
 
 }  // namespace skep::durable

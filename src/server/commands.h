@@ -157,6 +157,7 @@ void RunScan(const ServerCall& call);
 
 // commands_range.cc
 Plan PlanKrange(const Call& call, Batch& batch);
+Plan PlanServerKrange(const ServerCall& call, Batch& batch);
 Plan PlanKcount(const Call& call, Batch& batch);
 Plan PlanKdelrange(const Call& call, Batch& batch);
 Plan PlanKfloor(const Call& call, Batch& batch);

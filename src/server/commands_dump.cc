@@ -167,7 +167,7 @@ using enum Command::Flag;
 constexpr Command kCommands[] = {
     {"dump",
      2,
-     kReadOnly | kAtomic | kKeyByKey,
+     kReadOnly | kRange | kAtomic | kKeyByKey,
      1,
      1,
      1,

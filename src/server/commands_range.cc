@@ -14,6 +14,7 @@ namespace {
 
 // A range of at most this many items shares the batch of the turn.
 constexpr uint64_t kSharedItemsMax = 128;
+// TYPE needs a batch that notes effects, which a server's client has none of.
 constexpr unsigned kKrangeOptions =
     RangeArgs::kRev | RangeArgs::kLimit | RangeArgs::kWithValues | RangeArgs::kType;
 
@@ -45,11 +46,9 @@ RangeTask::Query QueryOf(const RangeArgs& args) {
           .type = args.type};
 }
 
-}  // namespace
-
-Plan PlanKrange(const Call& call, Batch& batch) {
+Plan PlanItems(const Call& call, Batch& batch, unsigned options) {
   RangeArgs args;
-  const auto error = ParseRangeArgs(call.args(), kKrangeOptions, batch.scratch(), args);
+  const auto error = ParseRangeArgs(call.args(), options, batch.scratch(), args);
   if (!error.empty()) return Plan::Error(error);
   const uint64_t wanted = WantedItems(args);
   if (wanted > kSharedItemsMax && batch.kind() != Batch::Kind::kAtomic) return Plan::Alone();
@@ -58,6 +57,16 @@ Plan PlanKrange(const Call& call, Batch& batch) {
                           .reverse = args.reverse,
                           .keys_only = !args.with_values});
   return Plan::Requests();
+}
+
+}  // namespace
+
+Plan PlanKrange(const Call& call, Batch& batch) {
+  return PlanItems(call, batch, kKrangeOptions & ~unsigned{RangeArgs::kType});
+}
+
+Plan PlanServerKrange(const ServerCall& call, Batch& batch) {
+  return PlanItems(call, batch, kKrangeOptions);
 }
 
 void FinishKrange(const Call& call, const Batch& batch, uint32_t slot) {

@@ -241,6 +241,7 @@ SNAPSHOT END
 GET a
 SNAPSHOT END
 SNAPSHOT NOW
+KRANGE - + TYPE string
 """)
         code, said, why = self.cli(server, "--packed", stdin=lines)
         got = said.split(b"\n")
@@ -251,7 +252,7 @@ SNAPSHOT NOW
             b"ERR SELECT while a snapshot is open: it is of one database", b"OK",
             b"ERR Command not allowed inside a transaction: it is not of the transaction",
             b"EXECABORT Transaction discarded because of previous errors.", b"OK", b"2",
-            b"ERR SNAPSHOT END without SNAPSHOT", b"ERR syntax error"])
+            b"ERR SNAPSHOT END without SNAPSHOT", b"ERR syntax error", b"ERR syntax error"])
 
     def test_a_snapshot_that_is_too_old(self):
         server, client = self.server("--snapshot-age-ms", "1")
@@ -405,7 +406,7 @@ class ConversationTest(Conversation):
         person.wait_for(prompt.rstrip())
         person.type("KRA\t")
         person.wait_for(prompt + r"KRANGE <min max \| PREFIX prefix> \[REV\] "
-                        r"\[LIMIT offset count\] \[WITHVALUES\]")
+                        r"\[LIMIT offset count\] \[TYPE type\]")
         person.type("pref\tx\r")
         person.wait_for(r"KRANGE prefix x\n\(empty array\)\n" + prompt.rstrip())
         person.type("snap\t")

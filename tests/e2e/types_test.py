@@ -252,6 +252,22 @@ class TypesTest(ServerTest):
             self.check(1, "HSET", "h", field, half)
         self.check([half.encode()] * 3, "HVALS", "h")
 
+    # Goal: what stores the result of others has no smaller limit than what it reads.
+    # Method: two sorted sets of less than the limit of one value are united and searched.
+    def test_limit_of_results(self):
+        error = Error("ERR a collection exceeds the maximum size (1048576 bytes)")
+        with SkepServer("--collection-value-bytes", 0) as server, server.connect() as small:
+            for client in (small, self.client):
+                for key, begin in (("a", 0), ("b", 900)):
+                    for i in range(begin, begin + 900, 100):
+                        client.call("GEOADD", key, *(word for j in range(i, i + 100)
+                                                     for word in (1, 2, b"%04d" % j + b"x" * 1000)))
+                united = client.call("ZUNIONSTORE", "u", 2, "a", "b")
+                self.assertEqual(united, error if client is small else 1800)
+                self.assertEqual(client.call("ZCARD", "u"), 0 if client is small else 1800)
+            self.check(1800, "GEOSEARCHSTORE", "f", "u", "FROMLONLAT", 1, 2, "BYRADIUS", 1, "km")
+            self.check(1800, "ZCARD", "f")
+
     def test_keyspaces_without_types(self):
         self.check("OK", "SELECT", 1)
         self.check(Error("ERR this engine has plain values only: strings"), "HSET", "h", "f", "v")
