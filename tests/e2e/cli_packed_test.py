@@ -406,7 +406,7 @@ class ConversationTest(Conversation):
         person.wait_for(prompt.rstrip())
         person.type("KRA\t")
         person.wait_for(prompt + r"KRANGE <min max \| PREFIX prefix> \[REV\] "
-                        r"\[LIMIT offset count\] \[TYPE type\]")
+                        r"\[LIMIT offset count\] \[TYPE type\] \[WITHVAL\w*\]?")
         person.type("pref\tx\r")
         person.wait_for(r"KRANGE prefix x\n\(empty array\)\n" + prompt.rstrip())
         person.type("snap\t")

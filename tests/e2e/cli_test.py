@@ -333,7 +333,7 @@ class ConversationTest(Conversation):
         person.wait_for(prompt.rstrip())
         person.type("KRA\t")
         person.wait_for(prompt + r"KRANGE <min max \| PREFIX prefix> \[REV\] "
-                        r"\[LIMIT offset count\] \[TYPE type\]")
+                        r"\[LIMIT offset count\] \[TYPE type\] \[WITHVAL\w*\]?")
         person.type("pref\t")
         person.wait_for(prompt + r"KRANGE prefix prefix \[REV\] .*")
         person.type("\x15krange P\t")
