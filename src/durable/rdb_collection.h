@@ -21,7 +21,7 @@
 //     25  hash        8 bytes, a string: a listpack of field, value, deadline  7.4
 //
 // Strings and lengths are those of rdb_input.h, what is packed those of rdb_packed.h. What is
-// written is of types 1, 2, 4 and 5, which every Redis since 4.0 reads.
+// written is of types 1, 2, 4 and 5, which every Redis since 4.0 has.
 //
 // Thread safety: all functions are pure; a builder has one owner.
 #pragma once

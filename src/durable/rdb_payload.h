@@ -27,10 +27,10 @@ inline constexpr size_t kCompressedBytesMax = size_t{1} << 20;
 // The payload of a string: byte for byte what Redis 7.0 makes of it, up to kCompressedBytesMax.
 std::string DumpString(std::string_view value);
 
-// The payload of a collection of this kind (types/value_type.h) in one value, which every Redis
-// since 4.0 reads: Redis itself writes other encodings of the same members. Members are compressed
-// as strings are, unless the value has more than kCompressedBytesMax bytes. Nothing if the bytes
-// are no such collection.
+// The payload of a collection of this kind (types/value_type.h) in one value, which Redis 7.0 and
+// later read: Redis itself writes other encodings of the same members. Members are compressed as
+// strings are, unless the value has more than kCompressedBytesMax bytes. Nothing if the bytes are
+// no such collection.
 std::optional<std::string> DumpCollection(uint8_t kind, std::string_view value);
 
 // What RESTORE stores: a type (types/value_type.h), and bytes of that type.
