@@ -106,13 +106,6 @@ DIFFERENCES = {
              rb"transaction is one batch\r\n",
         example=("MULTI", "BITOP NOT a b"),
         parts_ways=True),
-    "COPY stays in its database": Entry(
-        reason="Nothing happens in two databases at one instant.",
-        command=rb"COPY .* DB \d+.*",
-        redis=rb":[01]\r\n",
-        skep=rb"-ERR COPY to another database: [^\r]*\r\n",
-        example=("SET a 1", "COPY a b DB 1"),
-        parts_ways=True),
     "SORT knows nothing of other commands": Entry(
         reason="Redis looks at errno, which it has not cleared: a number of an earlier command that "
                "was too small or too large makes every number of SORT wrong.",

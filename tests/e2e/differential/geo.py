@@ -69,6 +69,10 @@ def options(words, stores):
     if words.chance(0.05):
         found.append(words.pick([[b"ANY"], [b"COUNT", b"0"], [b"COUNT", b"abc"], [b"COUNT"],
                                  [words.junk()]]))
+    # With ANY it is luck which places a small count takes.
+    if any(b"ANY" in each for each in found):
+        found = [[b"100" if word in (b"1", b"2", b"3") else word for word in each]
+                 for each in found]
     words.rng.shuffle(found)
     return [words.case(word) for each in found for word in each]
 

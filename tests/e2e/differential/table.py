@@ -223,9 +223,13 @@ def bitfield_ro(words):
 
 # Never into a database by its number: Skep does not do that.
 def copy(words):
-    options = words.pick([[], [], [b"REPLACE"], [b"REPLACE"], [b"DB", b"16"], [b"DB", b"abc"],
-                          [b"DB", b"9" * 11], [b"DB"], [words.junk()]])
-    return [words.key(), words.key(), *map(words.case, options)]
+    options = words.pick([[], [], [b"REPLACE"], [b"REPLACE"], [b"DB", b"0"], [b"DB", b"1"],
+                          [b"DB", b"2", b"REPLACE"], [b"REPLACE", b"DB", b"1"], [b"DB", b"16"],
+                          [b"DB", b"abc"], [b"DB", b"9" * 11], [b"DB"], [words.junk()]])
+    # Not those of LEX_KEYS, whose scores are equal.
+    collections = COLLECTION_KEYS[:-2]
+    keys = [words.pick(collections) if words.chance(0.3) else words.key() for _ in range(2)]
+    return [*keys, *map(words.case, options)]
 
 
 def object_(words):
