@@ -44,8 +44,8 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   return Attempt::kDone;
 }
 
-// Whether the batch leaves fewer bytes of keys and values than there were, or stores nothing. Such a
-// batch is not refused for memory: it is how memory is freed.
+// Whether the batch leaves fewer bytes of keys and values than there were, or stores nothing. Such
+// a batch is not refused for memory: it is how memory is freed.
 template <class Layout>
 bool AtomicCommit<Layout>::Shrinks() const {
   bool stores = false;

@@ -209,8 +209,8 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch) {
   return ticket;
 }
 
-// Does the requests of one key that were set aside, in their order, at least the first. What is left
-// when the batch has done its work stays postponed.
+// Does the requests of one key that were set aside, in their order, at least the first. What is
+// left when the batch has done its work stays postponed.
 Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots) {
   const BatchWriter out(batch, BatchWriter::KeepOutcomes());
   Version ticket = 0;

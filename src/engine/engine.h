@@ -161,10 +161,10 @@ class Engine {
   //   kOutOfMemory      it stores, and the budget is over its limit or would be. Memory is counted
   //                     as the engine takes it from the system: a value that fits into memory which
   //                     the engine holds already may be stored until the budget is over. The engine
-  //                     first gives up what it can. Deletes are never refused. In `btree` a function
-  //                     that makes a value shorter is not, nor is an atomic batch that leaves fewer
-  //                     bytes than there were; of the parts of another one only those that store
-  //                     something are.
+  //                     first gives up what it can. Deletes are never refused. In `btree` neither
+  //                     is a function that makes a value shorter, nor an atomic batch that leaves
+  //                     fewer bytes than there were; of the parts of another one only those are
+  //                     that store something.
   virtual Version Execute(Batch& batch) = 0;
 
   // Begin and Finish are Execute in two halves, so that a thread may have many batches under way.
