@@ -244,7 +244,12 @@ AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill) {
   access_.WantNewest();
   CopySettings(batch_, whole_);
   whole_.set_notes_effects(BatchWriter(batch_).notes_effects());
-  if (const End end = Make(); end != End::kDone) return end;
+  const End made = Make();
+  if (!access_.status().ok()) {
+    BatchWriter(batch_).RefuseAll(access_.status());
+    return End::kDone;
+  }
+  if (made != End::kDone) return made;
   for (auto& [name, key] : keys_) {
     if (key.calls == nullptr) continue;
     if (!key.calls->has_changes()) {

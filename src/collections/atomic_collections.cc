@@ -69,6 +69,7 @@ Version CollectionEngine::ExecuteAtomic(Batch& batch, const Needs& needs) {
 // False: a large collection has changed meanwhile, and nothing was done.
 bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
                                  const std::vector<std::string_view>& keys, const Needs& needs) {
+  access.Forget();
   const KeyLocks::Held held(locks_, keys);
   std::optional<Moves> moves;
   if (needs.moves && has_hidden_.load(std::memory_order_relaxed)) {
