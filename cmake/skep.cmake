@@ -132,7 +132,7 @@ endfunction()
 # where it finds something (docs/testing.md has the table and what it was made from):
 #   unit     the rule, of tests without a label: dev and tsan
 #   single   one thread and no memory tricks: ThreadSanitizer has nothing to find. dev
-#   threads  real threads, whose schedules change with the optimiser: release, dev and tsan
+#   threads  real threads, whose schedules change with the optimiser: release and tsan
 #   linearizability  histories of threads and clients: release and tsan
 #   e2e      real clients against a real process: dev
 #   slow     what only full speed, real memory or the installed package shows: release
