@@ -199,6 +199,7 @@ void AtomicBatch<Layout>::Perform(uint32_t index) {
 template <class Layout>
 void AtomicBatch<Layout>::PerformSlot(uint32_t index) {
   const Op op = request(index).op;
+  applies_ = op == Op::kApply;
   if (op == Op::kRequireUnchanged) return RequireUnchanged(index);
   if (op == Op::kMove) return PerformMove(index);
   PerformPoint(index);
@@ -209,6 +210,7 @@ template <class Layout>
 void AtomicBatch<Layout>::SetState(KeyState& state, const PointEffect& effect) {
   if (undoes_) lists_.undo.emplace_back(&state, state);
   state.changed = true;
+  state.is_put |= !applies_;
   state.present = effect.action == PointEffect::Action::kStore;
   stored_ |= state.present;
   state.value = effect.value;

@@ -136,6 +136,7 @@ class AtomicBatch {
   SplitJoin<Layout> split_join_;
   AtomicCommit<Layout> commit_;
   bool no_room_ = false;  // requests that store are refused, and with each its part
+  bool applies_ = false;  // the slot is a function
   bool stored_ = false;   // the request that is performed now has stored something
   bool undoes_ = false;   // the part that is performed now may be taken back while others are not
 };

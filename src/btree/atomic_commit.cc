@@ -44,8 +44,8 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   return Attempt::kDone;
 }
 
-// Whether the batch leaves fewer bytes of keys and values than there were, or stores nothing. Such
-// a batch is not refused for memory: it is how memory is freed.
+// Whether the batch stores nothing, or only what functions have made of values, which leaves fewer
+// bytes than there were. Such a batch is not refused for memory: it is how memory is freed.
 template <class Layout>
 bool AtomicCommit<Layout>::Shrinks() const {
   bool stores = false;
@@ -53,6 +53,7 @@ bool AtomicCommit<Layout>::Shrinks() const {
   for (const KeyState* state : lists_.keys) {
     if (!state->changed) continue;
     if (state->present) {
+      if (state->is_put) return false;
       stores = true;
       more += static_cast<int64_t>(state->key.size() + state->value.size());
     }

@@ -23,6 +23,7 @@ struct KeyState {
   uint64_t deadline_ms = 0;
   uint8_t type = kPlainType;
   bool changed = false;
+  bool is_put = false;  // a request that is no function has stored the value, or one before it
 };
 
 // A locked leaf, and the numbers in `keys` of the keys that lie in it.

@@ -23,7 +23,7 @@ Form FormOf(Part part, uint8_t kind) {
 const Function* RecordFunction(uint8_t kind) {
   static const Function* const functions[] = {
       FindFunction("large-hash-change"), FindFunction("large-set-change"),
-      FindFunction("large-list-change"), FindFunction("large-zset-change")};
+      FindFunction("large-list-store"), FindFunction("large-zset-change")};
   return functions[kind - types::kHash];
 }
 

@@ -112,11 +112,8 @@ void ListChange::AddTo(Batch& batch) {
              .other = scratch.Copy(types::BytesOf(record_))});
   for (const Write& write : writes_) AddWrite(batch, write);
   record_slot_ = after_.members == 0 ? batch.Delete(key_)
-                                     : batch.Add({.op = Op::kPut,
-                                                  .type = kType,
-                                                  .key = key_,
-                                                  .value = scratch.Copy(types::BytesOf(after_)),
-                                                  .deadline_ms = kKeepDeadline});
+                                     : batch.Apply(key_, RecordFunction(types::kList),
+                                                   scratch.Copy(types::BytesOf(after_)));
 }
 
 Answer ListChange::Done(const Batch& batch) const {

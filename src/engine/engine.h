@@ -162,9 +162,9 @@ class Engine {
   //                     as the engine takes it from the system: a value that fits into memory which
   //                     the engine holds already may be stored until the budget is over. The engine
   //                     first gives up what it can. Deletes are never refused. In `btree` neither
-  //                     is a function that makes a value shorter, nor an atomic batch that leaves
-  //                     fewer bytes than there were; of the parts of another one only those are
-  //                     that store something.
+  //                     is a function that makes a value shorter, nor an atomic batch that stores
+  //                     by functions alone and leaves fewer bytes than there were; of the parts of
+  //                     another one only those that store something are.
   virtual Version Execute(Batch& batch) = 0;
 
   // Begin and Finish are Execute in two halves, so that a thread may have many batches under way.

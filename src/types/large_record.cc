@@ -27,6 +27,13 @@ FunctionEffect ChangeRecord(const FunctionInput& input) {
           .integer = static_cast<int64_t>(record->members)};
 }
 
+// Replaces the record of a list, which a condition of the batch has compared.
+FunctionEffect StoreRecord(const FunctionInput& input) {
+  if (!ReadLargeRecord(input.operand)) return Failure(kBadOperand);
+  if (!input.value) return Failure(Status(Code::kAborted, "the collection was replaced"));
+  return {.action = FunctionEffect::Action::kReplace, .value = input.operand};
+}
+
 constexpr Status kNotMine(Code::kAborted, "the member is of another block");
 
 FunctionEffect AddToCount(const FunctionInput& input) {
@@ -52,7 +59,7 @@ FunctionEffect AddToCount(const FunctionInput& input) {
 constexpr TypeFunction kLargeRecordFunctions[] = {
     {"large-hash-change", ChangeRecord, kLargeForm + kHash},
     {"large-set-change", ChangeRecord, kLargeForm + kSet},
-    {"large-list-change", ChangeRecord, kLargeForm + kList},
+    {"large-list-store", StoreRecord, kLargeForm + kList},
     {"large-zset-change", ChangeRecord, kLargeForm + kSortedSet},
     {"large-count-add", AddToCount, kSegment},
 };

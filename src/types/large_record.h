@@ -13,9 +13,10 @@
 // rename, a deadline and whatever else happens to the key happens to the collection at that
 // instant, and costs what it costs for a string.
 //
-// The functions large-hash-change, large-set-change, large-list-change and large-zset-change change
-// a record of their type. Operand: a RecordChange. Integer: the members after. A record that has
-// another id, or is absent, is kAborted; without members the record is erased.
+// The functions large-hash-change, large-set-change and large-zset-change change a record of their
+// type. Operand: a RecordChange. Integer: the members after. A record that has another id, or is
+// absent, is kAborted; without members the record is erased. The function large-list-store replaces
+// the record of a list. Operand: a record. Without a record it is kAborted.
 #pragma once
 
 #include <cstdint>
