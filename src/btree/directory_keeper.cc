@@ -18,7 +18,7 @@ static_assert(Core::kLidsMax <= uint64_t{1} << LeafDirectory::kLidBits);
 constexpr uint64_t kRoomFactor = 4;
 constexpr uint64_t kPatienceMax = uint64_t{1} << 20;
 
-// What the lower fences of all leaves but the first begin with now.
+// The bytes that the lower fences of all leaves but the first have in common at their beginning.
 template <class Layout>
 std::string PrefixOfFences(const Core& core) {
   const LeafLinks first = LinksOfLeaves<Layout>(core, {}, 2, SIZE_MAX);

@@ -10,7 +10,7 @@
 //            reads the links of the leaves, Limits::leaves_maintain a call, makes a directory of
 //            them and puts it in the place of the old one.
 //
-// What it costs. A build reads each lowest inner node once and writes 16 bytes a leaf, and takes
+// Cost. A build reads each lowest inner node once, and writes 16 bytes a leaf. It reads
 //   kUnguidedShare leaves for each operation that has asked for it. So it costs an operation that
 //   was not led a constant, however large the tree is; and a tree that is only loaded, or read in
 //   windows of several requests, has no directory. If so many fences are alike in their words that

@@ -54,7 +54,7 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     }
 
     const bool erase = effect.action == PointEffect::Action::kErase;
-    // What frees memory is not refused for memory.
+    // A write that makes a value shorter frees memory, so it may exceed the limit.
     const bool shrinks =
         request.op == Op::kApply && state.has_value() && effect.value.size() < state->value.size();
     storing.set_limit(erase || shrinks ? Arena::Limit::kExceed : Arena::Limit::kObey);

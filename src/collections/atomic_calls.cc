@@ -26,6 +26,11 @@ bool AtomicCalls::IsLarge(const Request& r) const {
   return !IsRange(r.op) && keys_.contains(r.key);
 }
 
+// Whether the request is a call that is made beforehand.
+bool AtomicCalls::IsCall(const Request& r) const {
+  return IsLarge(r) && (r.op == Op::kApply || ReadsWhole(r));
+}
+
 // Whether the slot can be a call that is made beforehand, or stays beside such calls.
 bool AtomicCalls::IsSoSlot(const Request& r) const {
   if (IsWrite(r.op) && (IsRange(r.op) || r.op == Op::kDeleteAll)) return false;
@@ -33,7 +38,8 @@ bool AtomicCalls::IsSoSlot(const Request& r) const {
   if (!IsLarge(r)) return true;
   switch (r.op) {
     case Op::kApply:
-      return JointCalls::Has(*r.function) || IsLength(*r.function) || r.function->reads_only;
+      return r.function != nullptr &&
+             (JointCalls::Has(*r.function) || IsLength(*r.function) || r.function->reads_only);
     case Op::kExpire:
       return r.deadline_ms == 0 || r.deadline_ms > batch_.now_ms();
     case Op::kGet:
@@ -52,8 +58,7 @@ bool AtomicCalls::IsSo() const {
   bool is_so = true;
   ForEachPart(batch_, [&](const skep::Part& part) {
     const auto own = requests.subspan(part.begin, part.end - part.begin);
-    const auto calls = std::ranges::count_if(
-        own, [&](const Request& r) { return IsLarge(r) && (r.op == Op::kApply || ReadsWhole(r)); });
+    const auto calls = std::ranges::count_if(own, [&](const Request& r) { return IsCall(r); });
     is_so = is_so && (part.is_first || calls == 0 || calls == std::ssize(own));
     return true;
   });
@@ -71,8 +76,7 @@ bool AtomicCalls::ReadRecords() {
     key.deadline_ms = access_.deadline_ms();
   }
   return std::ranges::all_of(batch_.requests(), [&](const Request& r) {
-    const bool is_call = IsLarge(r) && (r.op == Op::kApply || ReadsWhole(r));
-    return !is_call || KindWanted(r) == keys_.find(r.key)->second.kind;
+    return !IsCall(r) || KindWanted(r) == keys_.find(r.key)->second.kind;
   });
 }
 
@@ -164,8 +168,7 @@ AtomicCalls::End AtomicCalls::Make() {
     slots_[slot].request = batch_.requests()[slot];
     if (const End end = ResolveOperand(slot); end != End::kDone) return end;
     const Request& r = slots_[slot].request;
-    const bool is_call = IsLarge(r) && (r.op == Op::kApply || ReadsWhole(r));
-    if (!is_call || slots_[slot].deed == Deed::kNothing) continue;
+    if (!IsCall(r) || slots_[slot].deed == Deed::kNothing) continue;
     const End end = MakeCall(keys_.find(r.key)->second, slot);
     if (end != End::kDone) return end;
   }
@@ -221,7 +224,7 @@ void AtomicCalls::Finish(const Fill& fill) {
     } else {
       const Key& key = keys_.find(own.request.key)->second;
       if (const auto at = written.find(own.request.key); at != written.end()) {
-        // What the write of the key has added is counted once.
+        // The first call of a key counts the segments that the write of the key has added.
         own.answer.version = at->second.version;
         own.answer.segments_added = std::exchange(at->second.segments_added, 0);
         own.answer.is_erased = at->second.is_erased;

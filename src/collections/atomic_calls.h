@@ -86,6 +86,7 @@ class AtomicCalls {
   void AddOthers();
   void Finish(const Fill& fill);
   bool IsLarge(const Request& request) const;
+  bool IsCall(const Request& request) const;
 
   Access& access_;
   Batch& batch_;

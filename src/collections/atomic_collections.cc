@@ -120,7 +120,7 @@ std::vector<std::string_view> CollectionEngine::LargeKeys(Access& access,
     if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
   };
   for (const Request& r : batch.requests()) {
-    // What is asked of the key that a collection is moved to is asked of that one.
+    // A request on the key that a collection is moved to is about that collection.
     if (r.op == Op::kMove && types::IsLarge(access.TypeOf(r.key))) {
       const bool is_asked = std::ranges::any_of(batch.requests(), [&](const Request& other) {
         return other.key == r.other && (other.op == Op::kMove || KindWanted(other) != kPlainType);

@@ -279,16 +279,7 @@ Answer Change::Done(const Batch& batch) {
 std::optional<Answer> Change::Commit() {
   Batch batch(Batch::Kind::kAtomic);
   AddTo(batch);
-  Answer answer;
-  switch (ExecuteChange(access_, batch, &answer.status)) {
-    case WriteResult::kAgain:
-      return std::nullopt;
-    case WriteResult::kRefused:
-      return answer;
-    case WriteResult::kDone:
-      return Done(batch);
-  }
-  return std::nullopt;
+  return AnswerOfWrite(access_, batch, [&] { return Done(batch); });
 }
 
 }  // namespace skep::collections

@@ -139,6 +139,15 @@ std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
 WriteResult ResultOf(const Batch& batch, uint32_t begin, uint32_t end, Status* status);
 // Executes an atomic batch of conditions and writes, all of which is a change.
 WriteResult ExecuteChange(Access& access, Batch& batch, Status* status);
+// Executes such a batch; the answer is that of `done`, or has the status of what was refused.
+// Nothing: a condition has failed.
+template <class Done>
+std::optional<Answer> AnswerOfWrite(Access& access, Batch& batch, Done done) {
+  Answer answer;
+  const WriteResult result = ExecuteChange(access, batch, &answer.status);
+  if (result == WriteResult::kAgain) return std::nullopt;
+  return result == WriteResult::kDone ? done() : answer;
+}
 // The function that changes records of this kind.
 const Function* RecordFunction(uint8_t kind);
 

@@ -218,8 +218,8 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
     const Request& first = batch.requests()[slots.front()];
     const auto is_like_first = [&](uint32_t slot) {
       const Request& r = batch.requests()[slot];
-      return r.op == Op::kApply && KindWanted(r) == KindWanted(first) &&
-             JointCalls::Has(*r.function);
+      return r.op == Op::kApply && r.function != nullptr && JointCalls::Has(*r.function) &&
+             KindWanted(r) == KindWanted(first);
     };
     const auto behind =
         std::ranges::find_if_not(slots.first(std::min(slots.size(), kGroupMax)), is_like_first);

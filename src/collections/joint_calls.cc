@@ -17,19 +17,10 @@ std::unique_ptr<JointCalls> JointCalls::Of(Access& access, std::string_view key,
 
 // Writes what the calls have made. Nothing: the collection has changed meanwhile.
 std::optional<Answer> JointCalls::Write() {
-  Answer answer;
-  if (!has_changes()) return IsNewest() ? std::optional(answer) : std::nullopt;
+  if (!has_changes()) return IsNewest() ? std::optional(Answer()) : std::nullopt;
   Batch batch(Batch::Kind::kAtomic);
   if (!AddTo(batch)) return std::nullopt;
-  switch (ExecuteChange(access_, batch, &answer.status)) {
-    case WriteResult::kAgain:
-      return std::nullopt;
-    case WriteResult::kRefused:
-      return answer;
-    case WriteResult::kDone:
-      return Done(batch);
-  }
-  return std::nullopt;
+  return AnswerOfWrite(access_, batch, [&] { return Done(batch); });
 }
 
 bool JointCalls::Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {

@@ -159,18 +159,12 @@ std::optional<Answer> LargeCall::Erase(const FunctionEffect& effect) {
              .key = key_,
              .other = types::BytesOf(record_)});
   const uint32_t erased = batch.Delete(key_);
-  Answer answer = AnswerOf(effect);
-  switch (ExecuteChange(access_, batch, &answer.status)) {
-    case WriteResult::kAgain:
-      return std::nullopt;
-    case WriteResult::kRefused:
-      return Refused(answer.status);
-    case WriteResult::kDone:
-      break;
-  }
-  answer.version = batch.outcome(erased).version;
-  answer.is_erased = true;
-  return answer;
+  return AnswerOfWrite(access_, batch, [&] {
+    Answer answer = AnswerOf(effect);
+    answer.version = batch.outcome(erased).version;
+    answer.is_erased = true;
+    return answer;
+  });
 }
 
 }  // namespace skep::collections

@@ -127,16 +127,7 @@ Answer ListChange::Done(const Batch& batch) const {
 std::optional<Answer> ListChange::Commit() {
   Batch batch(Batch::Kind::kAtomic);
   AddTo(batch);
-  Answer answer;
-  switch (ExecuteChange(access_, batch, &answer.status)) {
-    case WriteResult::kAgain:
-      return std::nullopt;
-    case WriteResult::kRefused:
-      return answer;
-    case WriteResult::kDone:
-      return Done(batch);
-  }
-  return std::nullopt;
+  return AnswerOfWrite(access_, batch, [&] { return Done(batch); });
 }
 
 // ---- LargeList ----

@@ -400,7 +400,7 @@ class HeadLayout {
   static void PrefetchSearch(const Codec& codec, const NodeHeader* leaf);
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only);
   // A guess is of some items before and behind the one that lies at the key's share of the items.
-  // Of random keys, four in five are among the 15 of 160 items that are guessed.
+  // In a leaf of 160 random keys, four in five keys are among the 15 items that are guessed.
   static constexpr uint32_t kGuessItems = 7;
   static constexpr uint32_t kGuessBytesMax = 512;
   static LeafShape ShapeOf(const NodeHeader* leaf);

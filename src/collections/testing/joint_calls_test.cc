@@ -113,13 +113,33 @@ TEST_P(JointCallsTest, EmptiedAndFilledInOneBatch) {
   }
 }
 
+// Goal: a call without a function is refused, also beside calls on a large collection.
+// Method: it stands between calls of both kinds of batches.
+TEST_P(JointCallsTest, ACallWithoutAFunctionIsRefused) {
+  World world(48, GetParam());
+  Engine& engine = world.engine();
+  Words words;
+  for (int i = 0; i < 60; ++i) words.push_back("member " + std::to_string(i));
+  Call(engine, "set", "set-add", TextsOperand(words));
+  const std::string member = TextsOperand({words.front()});
+  for (const auto kind : {Batch::Kind::kUnordered, Batch::Kind::kAtomic}) {
+    Batch batch(kind);
+    batch.Apply("set", Named("set-has"), member);
+    batch.Apply("set", nullptr, member);
+    batch.Apply("set", Named("set-has"), member);
+    batch.Put("string", "value");
+    engine.AwaitRelease(engine.Execute(batch));
+    EXPECT_EQ(batch.outcome(1).verdict, Verdict::kRefused);
+    ASSERT_EQ(engine.Verify(), nullptr);
+  }
+}
+
 // Goal: where there is no memory, calls that leave fewer bytes than there were are done.
 // Method: collections in parts and in one value; the limit is set to what is used; all members are
 // taken out one by one, alone and in atomic batches.
-TEST_P(JointCallsTest, WhatFreesMemoryIsDoneWithoutMemory) {
-  if (GetParam() == "model") GTEST_SKIP() << "the model asks for no memory";
+TEST(JointCalls, WhatFreesMemoryIsDoneWithoutMemory) {
   for (const size_t value_bytes : {size_t{256}, size_t{1} << 20}) {
-    World world(value_bytes, GetParam());
+    World world(value_bytes);
     Engine& engine = world.engine();
     Words words;
     for (int i = 0; i < 300; ++i) words.push_back(std::string(60, 'm') + std::to_string(i));
