@@ -15,6 +15,28 @@ std::atomic_ref<uint64_t> Shared(uint64_t& field) { return std::atomic_ref<uint6
 void Store(uint64_t& field, uint64_t to) { Shared(field).store(to, std::memory_order_relaxed); }
 uint64_t Load(uint64_t& field) { return Shared(field).load(std::memory_order_relaxed); }
 
+bool FitsMap(std::string_view key) { return !key.empty() && key.size() <= XDP_KEY_BYTES_MAX; }
+
+// XdpHash of a key that KeyOf takes, without the copy with its zeros: every write pays for this.
+uint64_t HashOf(uint64_t seed, uint32_t keyspace, std::string_view key) {
+  const auto bytes = static_cast<uint32_t>(key.size());
+  uint64_t hash = XdpHashBegin(seed, keyspace, bytes);
+  const char* at = key.data();
+  for (const char* const end = at + bytes / 8 * 8; at != end; at += 8) {
+    uint64_t word;
+    std::memcpy(&word, at, sizeof(word));
+    hash = XdpHashWord(hash, word);
+  }
+  if (bytes % 8 != 0) {
+    uint64_t rest = 0;
+    for (uint32_t i = 0; i < bytes % 8; ++i) {
+      rest |= uint64_t{static_cast<unsigned char>(at[i])} << (8 * i);
+    }
+    hash = XdpHashWord(hash, rest);
+  }
+  return hash | 1;
+}
+
 void WriteBody(XdpBody& body, const HotMap::Claim& claim, uint64_t sizes, std::string_view value) {
   std::array<uint64_t, XDP_VALUE_WORDS> padded{};
   if (!value.empty()) std::memcpy(padded.data(), value.data(), value.size());
@@ -27,7 +49,7 @@ void WriteBody(XdpBody& body, const HotMap::Claim& claim, uint64_t sizes, std::s
 }  // namespace
 
 std::optional<XdpKey> KeyOf(uint32_t keyspace, std::string_view key) {
-  if (key.empty() || key.size() > XDP_KEY_BYTES_MAX) return std::nullopt;
+  if (!FitsMap(key)) return std::nullopt;
   XdpKey padded{};
   std::memcpy(padded.words, key.data(), key.size());
   padded.bytes = static_cast<uint32_t>(key.size());
@@ -46,9 +68,8 @@ void HotMap::TurnOn(uint64_t served) {
 }
 
 void HotMap::WillWrite(uint32_t keyspace, std::string_view key) noexcept {
-  const std::optional<XdpKey> padded = KeyOf(keyspace, key);
-  if (!padded) return;
-  const uint64_t hash = XdpHash(seed_, &*padded);
+  if (!FitsMap(key)) return;
+  const uint64_t hash = HashOf(seed_, keyspace, key);
   const Tags& tags = TagsOf(hash);
   for (uint32_t way = 0; way < XDP_WAYS; ++way) {
     if (tags[way].load() != TagOf(hash) || Shared(SetOf(hash).hash[way]).load() != hash) continue;

@@ -85,6 +85,20 @@ TEST_F(HotMapTest, WritesMakeEntriesInvalid) {
   EXPECT_EQ(map_.statistics().epoch, 1u);
 }
 
+// Goal: a writer, who reads a key where it lies, and a filler, who pads it, find the same entry: keys
+// of every length, and bytes of every value.
+TEST_F(HotMapTest, WritesOfEveryLengthMakeEntriesInvalid) {
+  std::mt19937_64 random(1);
+  for (uint32_t bytes = 1; bytes <= XDP_KEY_BYTES_MAX; ++bytes) {
+    std::string key(bytes, '\0');
+    for (char& c : key) c = static_cast<char>(random());
+    Fill(key, "value");
+    map_.WillWrite(0, key);
+    EXPECT_EQ(Find(key), std::nullopt) << bytes;
+  }
+  EXPECT_EQ(map_.statistics().invalidations, uint64_t{XDP_KEY_BYTES_MAX});
+}
+
 // Goal: a value that was read before a write is never told after it.
 // Method: one thread plays writer and filler; the write comes after the claim, as the key, as a
 // range, or as another claim of the entry.

@@ -136,13 +136,20 @@ static inline uint32_t XdpValueBytes(uint64_t sizes) {
   return (uint32_t)(sizes >> 40) & XDP_VALUE_BYTES_MAX;
 }
 
-// Never 0. Murmur's mixing, a word at a time: BPF has no wider multiplication.
+// The hash of a key is that of its words, one after the other: Murmur's mixing, as BPF has no wider
+// multiplication. It is never 0.
+static inline uint64_t XdpHashBegin(uint64_t seed, uint32_t keyspace, uint32_t key_bytes) {
+  return seed ^ ((uint64_t)keyspace << 8 | key_bytes) * 0x9e3779b97f4a7c15u;
+}
+static inline uint64_t XdpHashWord(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+  return hash ^ hash >> 32;
+}
 static inline uint64_t XdpHash(uint64_t seed, const struct XdpKey* key) {
-  uint64_t hash = seed ^ ((uint64_t)key->keyspace << 8 | key->bytes) * 0x9e3779b97f4a7c15u;
+  uint64_t hash = XdpHashBegin(seed, key->keyspace, key->bytes);
   for (uint32_t i = 0; i < XDP_KEY_WORDS; ++i) {
     if (i * 8 >= key->bytes) break;
-    hash = (hash ^ key->words[i]) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 32;
+    hash = XdpHashWord(hash, key->words[i]);
   }
   return hash | 1;
 }
