@@ -13,7 +13,7 @@
 namespace skep::pool {
 
 // A chunk of less garbage is not moved.
-inline constexpr uint32_t kGarbageUnitsMin = kChunkUnits / 16;
+inline constexpr uint32_t kGarbageUnitsMin = kChunkUnits / 64;
 // Whether a chunk can be worth a look of which so many units, or more, are live.
 inline bool MayGainBy(uint64_t live_units) { return live_units + kGarbageUnitsMin <= kChunkUnits; }
 
