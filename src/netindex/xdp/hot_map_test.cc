@@ -85,8 +85,8 @@ TEST_F(HotMapTest, WritesMakeEntriesInvalid) {
   EXPECT_EQ(map_.statistics().epoch, 1u);
 }
 
-// Goal: a writer, who reads a key where it lies, and a filler, who pads it, find the same entry: keys
-// of every length, and bytes of every value.
+// Goal: a writer, who reads a key where it lies, and a filler, who pads it, find the same entry.
+// Method: keys of every length, of random bytes.
 TEST_F(HotMapTest, WritesOfEveryLengthMakeEntriesInvalid) {
   std::mt19937_64 random(1);
   for (uint32_t bytes = 1; bytes <= XDP_KEY_BYTES_MAX; ++bytes) {
