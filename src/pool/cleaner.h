@@ -35,12 +35,13 @@
 //       given up: the item is at either place, and the chunk is a victim again, or empty.
 //   C6  Items that were written and never committed are named by no slot: they are left behind.
 // Progress
-//   Amplification. A chunk is moved only if a sixteenth of it at least is garbage: items that
-//     nobody has any more, or a tail that no item has taken. A tail does not count where a survivor
-//     is longer than a sixteenth of a chunk: such an item may have made it necessary, and to move
-//     it could leave the same tail again, for ever. So fifteen units are moved for each unit of
-//     garbage at most. Garbage comes of clients' writes; the cleaner itself makes a tail only
-//     before a long item that it moves, or when it ends.
+//   Amplification. A chunk is moved only if a 64th of it at least is garbage: items that nobody has
+//     any more, or a tail that no item has taken. A tail does not count where a survivor is longer
+//     than a 64th of a chunk: such an item may have made it necessary, and to move it could leave
+//     the same tail again, for ever. So 63 units are moved for each unit of garbage at most; the
+//     emptiest chunk goes first, so only a pool that is nearly full of live items pays as much.
+//     Garbage comes of clients' writes; the cleaner itself makes a tail only before a long item
+//     that it moves, or when it ends.
 //   Chunks in vain. A chunk that looked emptier than it is, since long items count as 255 units
 //     only, or of which something could not be moved, is remembered with its count, and passed over
 //     until that changes.

@@ -3,9 +3,9 @@
 // Sketch:   greedy cleaning of random overwrites meets victims that are emptier than the average:
 //           where u is the live share of the chunks that are used, victims have a live share f with
 //           u = (f - 1) / ln f, and f / (1 - f) bytes are moved for each byte written: 0.26 at 50 %
-//           (f = 0.2), 1.7 at 80 % (f = 0.63), 9 at 95 % (f = 0.9). A chunk is cleaned only if a
-//           sixteenth of it is garbage: where 5 % of garbage are spread evenly hardly one has that,
-//           and a pool that is filled to 95 % refuses overwrites as a full one.
+//           (f = 0.2), 1.7 at 80 % (f = 0.63), 9 at 95 % (f = 0.9). The chunks that are kept free
+//           make the others fuller: 5 of 128 make 95 % of 99. A chunk is cleaned if a 64th of it is
+//           garbage; where that was a sixteenth, a pool that was filled to 95 % refused overwrites.
 // Compare:  pool_engine_bench has the writes of a pool with room.
 // Smoke:    CTest runs --benchmark_filter=fill:50 so the file cannot rot.
 #include <benchmark/benchmark.h>

@@ -50,6 +50,22 @@ TEST_F(CleanerTest, TakesTheEmptiestChunkAndNoMoreThanItMust) {
   ExpectAllIsThere();
 }
 
+// Goal: chunks of which a 64th is garbage are moved, those with less are not, also of a full pool.
+TEST_F(CleanerTest, ASixtyFourthOfGarbageIsWorthAMove) {
+  constexpr int kOfAChunk = 128;
+  Begin();
+  int written = 0;
+  while (Put(NthKey("a", written), kChunkBytes / kOfAChunk - 100).ok()) ++written;
+  ASSERT_EQ(written % kOfAChunk, 0) << "the items fill their chunks to the end";
+  for (int i = 0; i < written; i += kOfAChunk) ASSERT_TRUE(Delete(NthKey("a", i)).ok());
+  Clean(40);
+  EXPECT_EQ(Figures().items_moved, 0u);
+  for (int i = 1; i < written; i += kOfAChunk) ASSERT_TRUE(Delete(NthKey("a", i)).ok());
+  Clean(40);
+  EXPECT_GT(Figures().items_moved, 0u);
+  ExpectAllIsThere();
+}
+
 // Goal: a write that comes between the look at a chunk and the move wins (C2).
 TEST_F(CleanerTest, AConcurrentWriteWins) {
   Begin();

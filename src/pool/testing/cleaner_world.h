@@ -24,7 +24,7 @@ class CleanerWorld : public testing::Test {
   static constexpr PoolTimes kTimes = {
       .read_ns_max = 20 * kMs, .lease_ns = 200 * kMs, .silence_ns_max = 4'000 * kMs};
   static constexpr uint32_t kChunks = 8;
-  static constexpr size_t kTwentieth = 100'000;  // of a chunk: an item that is not long
+  static constexpr size_t kTwentieth = 100'000;  // of a chunk
 
   static std::unique_ptr<Engine> MakeTree() {
     static MemoryBudget budget;
