@@ -34,8 +34,10 @@ void AtomicPoints<Layout>::ListNamed() {
     if (r.op != Op::kMove) continue;
     named.push_back({.key = r.other, .slot = slot, .is_other = true, .writes = true});
   }
-  std::ranges::sort(
-      named, [](const NamedKey& a, const NamedKey& b) { return CompareBytes(a.key, b.key) < 0; });
+  const auto is_below = [](const NamedKey& a, const NamedKey& b) {
+    return CompareBytes(a.key, b.key) < 0;
+  };
+  if (!std::ranges::is_sorted(named, is_below)) std::ranges::sort(named, is_below);
 }
 
 // Makes a state for each of the keys, all of which are to be locked.

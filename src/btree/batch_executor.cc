@@ -302,6 +302,10 @@ Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
     case Op::kExpireRange:
       return ExpireRange(i);
     default:
+      if (IsSetAside(r)) [[unlikely]] {
+        out_.Postpone(i);
+        return 0;
+      }
       // What a scan's floor still holds back might be the room that a write needs.
       EndReading();
       if (!writes_) BeginWrites();

@@ -140,10 +140,11 @@ class LookAhead {
     uint32_t request;
   };
 
-  // Whether the way down can begin before the request is executed.
+  // Whether the way down can begin before the request is executed. A point whose key was set aside
+  // (types/form_scope.h) will not be executed.
   static bool Looks(const Request& r) {
-    const bool seeks = r.op < Op::kSample || r.op == Op::kScan || r.op == Op::kCount;
-    return seeks && !r.has(Request::kReverse);
+    if (r.op < Op::kSample) return !IsSetAside(r);
+    return (r.op == Op::kScan || r.op == Op::kCount) && !r.has(Request::kReverse);
   }
   // Whether the path ends at the key's leaf; its word was not dead.
   bool LeadsTo(const Path& path, std::string_view key) const {

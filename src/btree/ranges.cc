@@ -14,6 +14,12 @@ bool IsBelow(std::string_view key, const Request& r) {
   return r.has(Request::kNoUpperBound) || key < r.other;
 }
 
+// Whether no key but the lower bound can lie in the range.
+bool IsOfOneKey(const Request& r) {
+  return !r.has(Request::kNoUpperBound) && r.other.size() == r.key.size() + 1 &&
+         r.other.back() == '\0' && r.other.starts_with(r.key);
+}
+
 bool IsEmptyRange(const Request& r) { return !r.has(Request::kNoUpperBound) && r.key >= r.other; }
 
 }  // namespace
@@ -35,9 +41,17 @@ template <class Layout>
 void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace>& place,
                                  ScanMeter& meter) const {
   Cursor<Layout> cursor(core_, at_, now_ms_);
-  if (!r.has(Request::kSeekFloor) || !SeekFloor(cursor, r.key)) {
+  const auto seek_floor = [&] {
+    cursor.SeekAtMost(r.key, place);
+    return cursor.SettleBack({});
+  };
+  if (!r.has(Request::kSeekFloor) || !seek_floor()) {
     if (IsEmptyRange(r)) return;
     cursor.SeekAtLeast(r.key, place, meter.room());
+  } else if (IsOfOneKey(r) && meter.MayAdd()) {
+    // Behind the floor of a key there is no key up to this one.
+    meter.Add({cursor.key(), cursor.value()}, cursor.deadline_ms(), cursor.type());
+    return;
   }
   while (ScanLeaf(cursor, r, meter)) {
     const LeafIterator<Layout>& leaves = cursor.leaves();
@@ -91,14 +105,6 @@ void Ranges<Layout>::ScanReverse(const Request& r, ScanMeter& meter) const {
     if (lower <= r.key || meter.StopsAtFence(lower)) return;
     cursor.PrevLeaf();
   }
-}
-
-// Goes to the largest key <= `key`; false if there is none.
-template <class Layout>
-bool Ranges<Layout>::SeekFloor(Cursor<Layout>& cursor, std::string_view key) const {
-  Scratch scratch;
-  cursor.SeekBelow(KeyAfter(key, scratch));
-  return cursor.SettleBack({});
 }
 
 template <class Layout>

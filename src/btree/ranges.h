@@ -56,7 +56,6 @@ class Ranges {
                    bool unbounded, uint64_t room, Counted* counted) const;
   void TallyLeaf(const typename Layout::Leaf& leaf, std::string_view lo, std::string_view hi,
                  bool unbounded, Tally* tally) const;
-  bool SeekFloor(Cursor<Layout>& cursor, std::string_view key) const;
 
   const Core& core_;
   const Version at_;

@@ -201,6 +201,16 @@ void Cursor<Layout>::SeekAtLeast(std::string_view key, const std::optional<LeafP
 }
 
 template <class Layout>
+void Cursor<Layout>::SeekAtMost(std::string_view key, const std::optional<LeafPlace>& place) {
+  SeekAtLeast(key, place);
+  if (!valid()) {
+    in_leaf_->SeekLast();
+  } else if (core_.codec.Compare(key, in_leaf_->key()) != 0) {
+    in_leaf_->Prev();
+  }
+}
+
+template <class Layout>
 void Cursor<Layout>::SeekBelow(std::string_view key) {
   leaves_.SeekBelow(key);
   in_leaf_.emplace(leaves_.leaf());

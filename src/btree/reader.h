@@ -174,6 +174,8 @@ class Cursor {
   // it.
   void SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place = {},
                    uint32_t items = UINT32_MAX);
+  // Goes to the leaf where `key` belongs, and there to the last key <= `key`. `place` as above.
+  void SeekAtMost(std::string_view key, const std::optional<LeafPlace>& place);
   void SeekBelow(std::string_view key);  // `key` is not empty
   void SeekLast();
 
