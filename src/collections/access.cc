@@ -79,17 +79,35 @@ std::optional<std::string> Access::FindSegment(uint64_t id, Part part, std::stri
   }
 }
 
-Loaded* Segments::FindRead(std::string_view place) const {
+// Whether the item has the place.
+bool Segments::Has(size_t item, std::string_view place) const {
+  if (item >= by_separator_.size()) return false;
+  const Loaded& loaded = *by_separator_[item];
+  const auto& fence = loaded.segment.fence;
+  return SeparatorOf(loaded.key) <= place && (!fence || place < *fence);
+}
+
+// Looks at the item that was found last and at the next one first: places are mostly asked for in
+// their order.
+Loaded* Segments::FindRead(std::string_view place) {
+  for (const size_t near : {last_found_, last_found_ + 1}) {
+    if (!Has(near, place)) continue;
+    last_found_ = near;
+    return by_separator_[near];
+  }
   const auto behind = std::ranges::upper_bound(
       by_separator_, place, {}, [](const Loaded* loaded) { return SeparatorOf(loaded->key); });
   if (behind == by_separator_.begin()) return nullptr;
-  Loaded* const before = *std::prev(behind);
-  const auto& fence = before->segment.fence;
-  return !fence || place < *fence ? before : nullptr;
+  const auto before = static_cast<size_t>(behind - by_separator_.begin()) - 1;
+  if (!Has(before, place)) return nullptr;
+  last_found_ = before;
+  return by_separator_[before];
 }
 
 Loaded* Segments::Keep(std::string_view key, std::string_view bytes) {
-  const auto at = std::ranges::lower_bound(by_separator_, key, {}, &Loaded::key);
+  const bool is_behind = by_separator_.empty() || by_separator_.back()->key < key;
+  const auto at = is_behind ? by_separator_.end()
+                            : std::ranges::lower_bound(by_separator_, key, {}, &Loaded::key);
   if (at != by_separator_.end() && (*at)->key == key) {
     return (*at)->bytes == bytes ? *at : nullptr;
   }
@@ -111,17 +129,29 @@ Loaded* Segments::FindNext(const Loaded& segment) {
   return Find(*segment.segment.fence);
 }
 
-void Lookup::Add(Segments& segments, std::string_view place) {
-  if (segments.FindRead(place) != nullptr) return;
-  Scratch& scratch = batch_.scratch();
+// The key of a segment that begins at the place; with `behind` the least key above that one.
+std::string_view Lookup::KeyOf(const Segments& segments, std::string_view place, bool behind) {
   const std::string_view prefix = segments.prefix();
   const size_t bytes = prefix.size() + place.size();
-  char* const at = scratch.Allocate(bytes + 1);
+  char* const at = batch_.scratch().Allocate(bytes + 1);
   CopyBytes(at, prefix.data(), prefix.size());
   CopyBytes(at + prefix.size(), place.data(), place.size());
   at[bytes] = '\0';
-  batch_.Scan(Range::Between({at, bytes}, {at, bytes + 1}),
+  return {at, bytes + (behind ? 1 : 0)};
+}
+
+void Lookup::Add(Segments& segments, std::string_view place) {
+  if (segments.FindRead(place) != nullptr) return;
+  const std::string_view behind = KeyOf(segments, place, true);
+  batch_.Scan(Range::Between(behind.substr(0, behind.size() - 1), behind),
               {.limit = 1, .any_type = true, .seek_floor = true});
+  wanted_.push_back(&segments);
+}
+
+void Lookup::AddRange(Segments& segments, std::string_view from, std::string_view to,
+                      uint32_t limit) {
+  batch_.Scan(Range::Between(KeyOf(segments, from, false), KeyOf(segments, to, true)),
+              {.limit = limit, .any_type = true, .seek_floor = true});
   wanted_.push_back(&segments);
 }
 
@@ -132,12 +162,11 @@ std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind
   access_.Execute(batch_);
   for (uint32_t slot = 0; slot < wanted_.size(); ++slot) {
     Segments& segments = *wanted_[slot];
-    const ItemRange items = batch_.items(slot);
-    if (items.empty()) continue;
-    const Item item = items.front();
-    // The floor of a place of a part that is gone lies before the part.
-    const bool is_of_part = item.key.starts_with(segments.prefix());
-    if (is_of_part) segments.Keep(item.key, item.value);
+    for (const Item& item : batch_.items(slot)) {
+      // The floor of a place of a part that is gone lies before the part.
+      const bool is_of_part = item.key.starts_with(segments.prefix());
+      if (is_of_part) segments.Keep(item.key, item.value);
+    }
   }
   const Outcome& out = batch_.outcome(record);
   if (out.verdict == Verdict::kRefused) access_.set_status(out.status);

@@ -115,7 +115,7 @@ class Segments {
   // changed since an earlier call.
   Loaded* Find(std::string_view place);
   // Likewise, among those that were read already.
-  Loaded* FindRead(std::string_view place) const;
+  Loaded* FindRead(std::string_view place);
   // The item that follows; null if it was not read.
   Loaded* FindNext(const Loaded& segment);
   // Adds an item that was read; null as for Find.
@@ -127,12 +127,15 @@ class Segments {
   std::string_view prefix() const { return prefix_; }
 
  private:
+  bool Has(size_t item, std::string_view place) const;
+
   Access& access_;
   const uint64_t id_;
   const Part part_;
   const std::string prefix_;
   std::deque<Loaded> loaded_;
   std::vector<Loaded*> by_separator_;
+  size_t last_found_ = 0;  // in by_separator_; may be out of date, or beyond the end
 };
 
 // Reads the items of many places at one version.
@@ -143,11 +146,16 @@ class Lookup {
 
   // Asks for the item of the part that has the place, unless it was read.
   void Add(Segments& segments, std::string_view place);
+  // Asks for the items of the part from that of one place to that of another, in their order, but
+  // for at most `limit` of them. None of the part was read before.
+  void AddRange(Segments& segments, std::string_view from, std::string_view to, uint32_t limit);
   // Reads them. What is not found, or has changed since an earlier read, is left to Find. Returns
   // the record of the key at that version; nothing if it had none.
   std::optional<types::LargeRecord> Run(std::string_view key, uint8_t kind);
 
  private:
+  std::string_view KeyOf(const Segments& segments, std::string_view place, bool behind);
+
   Access& access_;
   Batch& batch_;
   std::vector<Segments*> wanted_;  // by slots

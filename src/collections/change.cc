@@ -58,12 +58,21 @@ WriteResult ExecuteChange(Access& access, Batch& batch, Status* status) {
   return result == WriteResult::kRefused ? result : WriteResult::kAgain;
 }
 
-bool WasThere(const Edit& edit, const Pieces& before) {
-  return std::ranges::binary_search(before, Piece{.place = edit.place, .bytes = {}}, IsBefore);
+size_t Change::Target::bytes() const {
+  if (is_joined) return body.size();
+  return first->segment.body.size() - edited.removed + edited.inserted.size();
 }
 
+std::string Change::Target::Body() const {
+  if (is_joined) return body;
+  std::string made(first->segment.body);
+  return made.replace(edited.offset, edited.removed, edited.inserted);
+}
+
+// Whether edits have left so little that the segment should take over its neighbour.
 bool Change::IsSparse(const Target& target) const {
-  return target.shrinks && target.fence && target.edited.body.size() < access_.segment_bytes() / 4;
+  const bool shrinks = target.edited.removed > target.edited.inserted.size();
+  return shrinks && target.fence && target.bytes() < access_.segment_bytes() / 4;
 }
 
 // The segments that the edits are in, with the edits done.
@@ -80,27 +89,22 @@ std::optional<std::vector<Change::Target>> Change::Targets(
       ++i;
     } while (i < edits.size() &&
              (!segment.fence || SortKey(form, edits[i].place, access_.scratch()) < *segment.fence));
-    auto edited =
-        EditBody(form, segment.body, segment.pieces, std::span(edits).subspan(begin, i - begin));
+    const auto edited = EditBody(form, segment.body, segment.pieces,
+                                 std::span(edits).subspan(begin, i - begin), access_.scratch());
     if (!edited) return std::nullopt;
-    const bool shrinks = edited->body.size() < segment.body.size();
-    targets.push_back({.first = loaded,
-                       .edited = std::move(*edited),
-                       .fence = segment.fence,
-                       .shrinks = shrinks});
+    targets.push_back({.first = loaded, .edited = *edited, .fence = segment.fence});
   }
   return targets;
 }
 
-bool Change::TakeOver(Part part, Target& target, Loaded& right, std::string_view body,
-                      uint64_t pieces, std::optional<std::string_view> fence) {
-  const bool is_next = right.key == SegmentKey(record_.id, part, *target.fence);
-  if (!is_next || target.edited.body.size() + body.size() > access_.segment_bytes()) return false;
-  target.edited.body += body;
-  target.edited.pieces += pieces;
-  target.fence = fence;
+bool Change::TakeOver(Part part, Target& target, const Target& right) {
+  const bool is_next = right.first->key == SegmentKey(record_.id, part, *target.fence);
+  if (!is_next || target.bytes() + right.bytes() > access_.segment_bytes()) return false;
+  target.body = target.Body() + right.Body();
+  target.edited.pieces += right.edited.pieces;
+  target.fence = right.fence;
   target.is_joined = true;
-  right.edit = types::DeleteSegment(right.segment.stamp, access_.scratch());
+  right.first->edit = types::DeleteSegment(right.first->segment.stamp, access_.scratch());
   --segments_added_;
   return true;
 }
@@ -109,7 +113,8 @@ bool Change::TakeOverNeighbour(Part part, Target& target) {
   Loaded* const right = Of(part).Find(*target.fence);
   if (right == nullptr) return false;
   const Segment& segment = right->segment;
-  return TakeOver(part, target, *right, segment.body, segment.pieces, segment.fence);
+  return TakeOver(part, target,
+                  {.first = right, .edited = {.pieces = segment.pieces}, .fence = segment.fence});
 }
 
 bool Change::EditPart(Part part, const std::vector<skep::collections::Edit>& edits) {
@@ -118,16 +123,14 @@ bool Change::EditPart(Part part, const std::vector<skep::collections::Edit>& edi
   for (size_t i = 0; i < targets->size();) {
     Target& target = (*targets)[i++];
     for (; i < targets->size() && IsSparse(target); ++i) {
-      const Target& next = (*targets)[i];
-      if (!TakeOver(part, target, *next.first, next.edited.body, next.edited.pieces, next.fence)) {
-        break;
-      }
+      if (!TakeOver(part, target, (*targets)[i])) break;
     }
     // A neighbour that has edits of its own is a target itself.
-    const bool is_next_edited =
-        i < targets->size() && target.fence &&
-        (*targets)[i].first->key == SegmentKey(record_.id, part, *target.fence);
-    if (IsSparse(target) && !is_next_edited) TakeOverNeighbour(part, target);
+    const auto is_next_edited = [&] {
+      return i < targets->size() &&
+             (*targets)[i].first->key == SegmentKey(record_.id, part, *target.fence);
+    };
+    if (IsSparse(target) && !is_next_edited()) TakeOverNeighbour(part, target);
     if (!Store(part, target)) return false;
   }
   return true;
@@ -140,20 +143,20 @@ bool Change::Store(Part part, const Target& target) {
   const Segment& old = target.first->segment;
   Scratch& scratch = access_.scratch();
   const size_t bytes_max = access_.segment_bytes();
-  if (edited.body.size() <= bytes_max && !target.is_joined) {
-    const types::Splice splice = {
-        .stamp = NextStamp(),
-        .pieces = edited.pieces,
-        .offset = edited.offset,
-        .removed = edited.removed,
-        .inserted = std::string_view(edited.body).substr(edited.offset, edited.inserted)};
+  const size_t bytes = target.bytes();
+  if (bytes <= bytes_max && !target.is_joined) {
+    const types::Splice splice = {.stamp = NextStamp(),
+                                  .pieces = edited.pieces,
+                                  .offset = edited.offset,
+                                  .removed = edited.removed,
+                                  .inserted = edited.inserted};
     target.first->edit = types::SpliceSegment(old.stamp, splice, scratch);
     return true;
   }
   const Form form = FormOf(part, kind_);
-  const auto pieces = ReadPieces(form, edited.body);
+  const std::string body = target.Body();
+  const auto pieces = ReadPieces(form, body);
   if (!pieces) return false;
-  const size_t bytes = edited.body.size();
   size_t run_bytes = bytes;
   if (bytes > bytes_max) {
     const bool appends = edited.appends && !target.fence;
@@ -178,34 +181,48 @@ bool Change::Store(Part part, const Target& target) {
 }
 
 // Counts the members that edits of the main part add and remove (counts.h).
-bool Change::CountEdits(const std::vector<skep::collections::Edit>& edits, const Pieces& before) {
+bool Change::CountEdits(const std::vector<skep::collections::Edit>& edits) {
   const Form form = FormOf(MainPart(kind_), kind_);
   for (const auto& edit : edits) {
-    const bool was_there = WasThere(edit, before);
-    if (was_there == edit.bytes.has_value()) continue;
+    if (edit.was_there == edit.bytes.has_value()) continue;
     const std::string_view place = SortKey(form, edit.place, access_.scratch());
     const Loaded* const block = blocks_.Find(place);
     if (block == nullptr) return false;
     if (counts_.empty() || counts_.back().block != block->key) {
       counts_.push_back({.block = block->key});
     }
-    counts_.back().delta += was_there ? -1 : 1;
+    counts_.back().delta += edit.was_there ? -1 : 1;
     counts_.back().place = place;
   }
   return true;
 }
 
+// Asks for the blocks that have the places, which ascend. The items of blocks are short, so a scan
+// of all blocks between the places costs less than a search for each, unless they are many.
+void Change::LookUpBlocks(Lookup& lookup, const std::vector<std::string_view>& places) {
+  constexpr uint64_t kBlocksForAPlace = 8;
+  const uint64_t blocks = record_.members / (kBlockMax / 4) + 1;
+  const uint64_t most = places.size() * kBlocksForAPlace;
+  if (places.size() > 1 && blocks <= most) {
+    lookup.AddRange(blocks_, places.front(), places.back(), static_cast<uint32_t>(most));
+  } else {
+    for (const std::string_view place : places) lookup.Add(blocks_, place);
+  }
+}
+
 // Reads what the edits need, in one batch, unless the newest state is wanted.
 void Change::LookUp(const std::vector<skep::collections::Edit>& edits,
-                    const std::vector<skep::collections::Edit>& by_member, const Pieces& before) {
+                    const std::vector<skep::collections::Edit>& by_member) {
   if (access_.wants_newest()) return;
   Lookup lookup(access_);
   const Part main = MainPart(kind_);
+  std::vector<std::string_view> counted;
   for (const auto& edit : edits) {
     const std::string_view place = SortKey(FormOf(main, kind_), edit.place, access_.scratch());
     lookup.Add(Of(main), place);
-    if (WasThere(edit, before) != edit.bytes.has_value()) lookup.Add(blocks_, place);
+    if (edit.was_there != edit.bytes.has_value()) counted.push_back(place);
   }
+  LookUpBlocks(lookup, counted);
   for (const auto& edit : by_member) lookup.Add(members_, edit.place.member);
   lookup.Run(key_, kind_);
 }
@@ -217,10 +234,10 @@ bool Change::Edit(const Pieces& before, const Pieces& after) {
     Scratch& scratch = access_.scratch();
     by_member = Difference(ByMember(before, scratch), ByMember(after, scratch));
   }
-  LookUp(edits, by_member, before);
+  LookUp(edits, by_member);
   members_added_ += static_cast<int64_t>(after.size()) - static_cast<int64_t>(before.size());
   bytes_added_ += static_cast<int64_t>(BytesOf(after)) - static_cast<int64_t>(BytesOf(before));
-  return EditPart(MainPart(kind_), edits) && CountEdits(edits, before) &&
+  return EditPart(MainPart(kind_), edits) && CountEdits(edits) &&
          (by_member.empty() || EditPart(Part::kMembers, by_member));
 }
 
@@ -234,30 +251,32 @@ void Change::AddSegments(Batch& batch, const Segments& segments) {
   }
 }
 
+// The slots ascend by their keys, but for those of new segments, so that the engine need not sort
+// them.
 void Change::AddTo(Batch& batch, int64_t fewest) {
-  AddSegments(batch, scores_);
-  AddSegments(batch, members_);
-  for (const Added& added : added_) {
-    batch.Add({.op = Op::kPut, .type = types::kSegment, .key = added.key, .value = added.bytes});
-  }
-  static const Function* const add = FindFunction("large-count-add");
-  Scratch& scratch = batch.scratch();
-  first_count_ = static_cast<uint32_t>(batch.size());
-  for (const Count& count : counts_) {
-    const std::string_view delta(reinterpret_cast<const char*>(&count.delta), sizeof(count.delta));
-    batch.Apply(count.block, add, scratch.Concat(delta, count.place));
-  }
   if (requires_record_) {
     batch.Add({.op = Op::kRequireValue,
                .type = static_cast<uint8_t>(types::kLargeForm + kind_),
                .key = key_,
                .other = types::BytesOf(record_)});
   }
+  Scratch& scratch = batch.scratch();
   const types::RecordChange change = {
       .id = record_.id, .members = members_added_, .bytes = bytes_added_, .fewest = fewest};
   record_slot_ =
       batch.Apply(key_, RecordFunction(kind_),
                   scratch.Copy({reinterpret_cast<const char*>(&change), sizeof(change)}));
+  static const Function* const add = FindFunction("large-count-add");
+  first_count_ = static_cast<uint32_t>(batch.size());
+  for (const Count& count : counts_) {
+    const std::string_view delta(reinterpret_cast<const char*>(&count.delta), sizeof(count.delta));
+    batch.Apply(count.block, add, scratch.Concat(delta, count.place));
+  }
+  AddSegments(batch, members_);
+  AddSegments(batch, scores_);
+  for (const Added& added : added_) {
+    batch.Add({.op = Op::kPut, .type = types::kSegment, .key = added.key, .value = added.bytes});
+  }
 }
 
 Answer Change::Done(const Batch& batch) {

@@ -79,13 +79,16 @@ class Change {
   std::optional<Answer> Commit();
 
  private:
-  // A segment with what it takes over of the segments to its right, as it is to be.
+  // A segment with its edits and with what it takes over of the segments to its right, as it is to
+  // be.
   struct Target {
     Loaded* first;
     EditedBody edited;
     std::optional<std::string_view> fence;
-    bool shrinks;
+    std::string body = {};   // if is_joined
     bool is_joined = false;  // with one to its right
+    size_t bytes() const;    // of the body
+    std::string Body() const;
   };
   // A segment that is new.
   struct Added {
@@ -94,15 +97,15 @@ class Change {
   };
 
   bool EditPart(Part part, const std::vector<skep::collections::Edit>& edits);
-  bool CountEdits(const std::vector<skep::collections::Edit>& edits, const Pieces& before);
+  bool CountEdits(const std::vector<skep::collections::Edit>& edits);
   std::optional<std::vector<Target>> Targets(Part part,
                                              const std::vector<skep::collections::Edit>& edits);
+  void LookUpBlocks(Lookup& lookup, const std::vector<std::string_view>& places);
   void LookUp(const std::vector<skep::collections::Edit>& edits,
-              const std::vector<skep::collections::Edit>& by_member, const Pieces& before);
+              const std::vector<skep::collections::Edit>& by_member);
   bool IsSparse(const Target& target) const;
   // Adds what lies to the right if both fit into one segment.
-  bool TakeOver(Part part, Target& target, Loaded& right, std::string_view body, uint64_t pieces,
-                std::optional<std::string_view> fence);
+  bool TakeOver(Part part, Target& target, const Target& right);
   bool TakeOverNeighbour(Part part, Target& target);
   bool Store(Part part, const Target& target);
   static void AddSegments(Batch& batch, const Segments& segments);
@@ -129,8 +132,6 @@ class Change {
   int64_t segments_added_ = 0;
 };
 
-// Whether a member is there before an edit of its piece.
-bool WasThere(const Edit& edit, const Pieces& before);
 // The pieces as the value of a segment, with a stamp of its own.
 std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
                       std::optional<std::string_view> fence);

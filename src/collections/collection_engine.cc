@@ -162,7 +162,7 @@ Version CollectionEngine::Execute(Batch& batch) {
   const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
   if (needs.deletes_all) hidden_items_.BeginDelete();
   Version ticket = is_atomic && (needs.collections || needs.moves) ? ExecuteAtomic(batch, needs)
-                                                                   : ExecuteUnordered(batch);
+                                                                   : ExecuteUnordered(batch, needs);
   if (needs.deletes_all) CountDeletedAll(batch);
   if (!has_hidden && !has_hidden_.load(std::memory_order_relaxed)) return ticket;
   NoteLeft(batch);
@@ -184,11 +184,26 @@ void CollectionEngine::CountDeletedAll(Batch& batch) {
   if (deleted != nullptr) deleted->integer = std::max<int64_t>(deleted->integer - hidden, 0);
 }
 
-Version CollectionEngine::ExecuteUnordered(Batch& batch) {
+// Sets keys aside that are known to have had large collections, so that the wrapped engine does not
+// look them up.
+void CollectionEngine::SetAsideHinted(const Batch& batch, types::FormScope& scope) const {
+  std::string_view last;
+  size_t hinted = 0;
+  for (const Request& r : batch.requests()) {
+    if (r.op != Op::kApply || r.key == last || KindWanted(r) == kPlainType) continue;
+    last = r.key;
+    if (!large_hints_.Has(r.key) || scope.HasSetAside(r.key)) continue;
+    scope.SetAside(r.key);
+    if (++hinted == kHintedMax) return;
+  }
+}
+
+Version CollectionEngine::ExecuteUnordered(Batch& batch, const Needs& needs) {
   Version ticket = 0;
   std::vector<uint32_t> aside;
   {
     types::FormScope scope(value_bytes_, batch.kind() == Batch::Kind::kUnordered);
+    if (scope.sets_aside() && needs.collections) SetAsideHinted(batch, scope);
     ticket = inner().Execute(batch);
     if (!scope.has_set_aside()) return ticket;
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
@@ -198,7 +213,7 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch) {
     }
   }
   const auto key_of = [&](uint32_t slot) { return batch.requests()[slot].key; };
-  std::ranges::stable_sort(aside, {}, key_of);
+  if (!std::ranges::is_sorted(aside, {}, key_of)) std::ranges::stable_sort(aside, {}, key_of);
   // Each execution does something, whatever it has looked at: else the next one would not, either.
   const BatchWriter out(batch, BatchWriter::KeepOutcomes());
   for (size_t i = 0; i < aside.size() && (i == 0 || !out.IsPostponing());) {
@@ -218,8 +233,10 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
     const Request& first = batch.requests()[slots.front()];
     const auto is_like_first = [&](uint32_t slot) {
       const Request& r = batch.requests()[slot];
-      return r.op == Op::kApply && r.function != nullptr && JointCalls::Has(*r.function) &&
-             KindWanted(r) == KindWanted(first);
+      if (r.op != Op::kApply || r.function == nullptr) return false;
+      const bool has_same =
+          slot != slots.front() && first.op == Op::kApply && r.function == first.function;
+      return has_same || (JointCalls::Has(*r.function) && KindWanted(r) == KindWanted(first));
     };
     const auto behind =
         std::ranges::find_if_not(slots.first(std::min(slots.size(), kGroupMax)), is_like_first);
@@ -253,6 +270,7 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
     turnstile_.Pass();
     access.Forget();
     const auto record = access.Record(key, kind);
+    large_hints_.Note(key, record.has_value());
     if (!record) return 0;
     const uint64_t deadline_ms = access.deadline_ms();
     std::vector<Answer> answers;
@@ -288,7 +306,9 @@ bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
   const Request& r = batch.requests()[slot];
   const uint8_t kind = KindWanted(r);
   if (kind != kPlainType && (r.op == Op::kApply || r.op == Op::kGet)) {
-    if (const auto record = access.Record(r.key, kind)) {
+    const auto record = access.Record(r.key, kind);
+    large_hints_.Note(r.key, record.has_value());
+    if (record) {
       LargeCall call(access, r.key, kind, *record);
       const uint64_t deadline_ms = access.deadline_ms();
       const auto answer = r.op == Op::kApply ? call.Apply(*r.function, r.value) : call.Whole();

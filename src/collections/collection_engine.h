@@ -52,6 +52,7 @@
 #include "collections/hidden_items.h"
 #include "collections/key_locks.h"
 #include "collections/large_call.h"
+#include "collections/large_hints.h"
 #include "collections/sweeper.h"
 #include "engine/batch_writer.h"
 #include "engine/forwarding_engine.h"
@@ -97,6 +98,8 @@ class CollectionEngine final : public ForwardingEngine {
   static constexpr int kGroupTriesMax = 3;
   // How many requests are done together at most.
   static constexpr size_t kGroupMax = 64;
+  // How many keys of a batch are set aside beforehand: each request is compared with all of them.
+  static constexpr size_t kHintedMax = 4;
   // Between two rounds of the sweep that nothing but the time asks for.
   static constexpr uint64_t kLookMs = 60'000;
   // A request that has the turn and fails that often has met bytes that are no collection.
@@ -117,7 +120,8 @@ class CollectionEngine final : public ForwardingEngine {
   static Status WhyRefused(const Request& request);
   static Needs Prepare(Batch& batch);
 
-  Version ExecuteUnordered(Batch& batch);
+  void SetAsideHinted(const Batch& batch, types::FormScope& scope) const;
+  Version ExecuteUnordered(Batch& batch, const Needs& needs);
   Version DoOfKey(Batch& batch, std::span<const uint32_t> slots);
   size_t TryTogether(Access& access, Batch& batch, std::span<const uint32_t> slots);
   Version DoAlone(Batch& batch, uint32_t slot);
@@ -151,6 +155,7 @@ class CollectionEngine final : public ForwardingEngine {
   const size_t segment_bytes_;
   KeyLocks locks_;
   Turnstile turnstile_;
+  LargeHints large_hints_;
   Sweeper sweeper_;
   std::atomic<bool> was_looked_at_{false};  // has_hidden_ is known
   std::atomic<bool> has_hidden_{false};     // there were hidden items once

@@ -98,21 +98,43 @@ void MemberCalls::Expect(std::span<const FunctionCall> calls) {
 // Reads members, which ascend and were not read before. False: the collection is gone, or a read
 // was refused.
 bool MemberCalls::Read(std::span<const std::string_view> names) {
-  for (size_t i = 0; i < names.size();) {
+  const size_t old_count = members_.size();
+  members_.reserve(old_count + names.size());
+  size_t i = 0;
+  while (i < names.size()) {
     const Loaded* const loaded = change_.Of(Part::kMembers).Find(names[i]);
-    if (loaded == nullptr) return false;
+    if (loaded == nullptr) break;
     const Segment& segment = loaded->segment;
     const size_t begin = i;
+    const size_t first = members_.size();
     do {
-      const auto at = std::ranges::lower_bound(members_, names[i], {}, &Member::name);
-      members_.insert(at, {.name = names[i++]});
+      members_.push_back({.name = names[i++]});
     } while (i < names.size() && (!segment.fence || names[i] < *segment.fence));
     FindPieces(FormOf(Part::kMembers, kind_), segment.body, names.subspan(begin, i - begin),
                [&](size_t at, const Piece& piece) {
-                 Member* const member = Find(names[begin + at]);
-                 member->before = member->now = SmallPiece(piece);
+                 Member& member = members_[first + at];
+                 member.before = member.now = SmallPiece(piece);
                });
   }
+  if (old_count > 0) {
+    std::ranges::inplace_merge(members_, members_.begin() + static_cast<ptrdiff_t>(old_count), {},
+                               &Member::name);
+  }
+  return i == names.size();
+}
+
+// Finds the members of names_, and reads those that were not read before. False: as Read.
+bool MemberCalls::FindOwn() {
+  own_.clear();
+  missing_.clear();
+  for (const std::string_view name : names_) {
+    own_.push_back(Find(name));
+    if (own_.back() == nullptr) missing_.push_back(name);
+  }
+  if (missing_.empty()) return true;
+  is_of_record_ = false;
+  if (!Read(missing_)) return false;
+  for (size_t i = 0; i < names_.size(); ++i) own_[i] = Find(names_[i]);
   return true;
 }
 
@@ -120,18 +142,11 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
   names_.clear();
   AppendMembers(*MemberOperand(*call.function), call.operand, &names_);
   SortEachOnce(names_);
-  for (const std::string_view& name : names_) {
-    if (Find(name) == nullptr) {
-      is_of_record_ = false;
-      if (!Read(std::span(&name, 1))) return false;
-    }
-  }
+  if (!FindOwn()) return false;
   Scratch& scratch = access_.scratch();
-  own_.clear();
   seen_.clear();
-  for (const std::string_view name : names_) {
-    own_.push_back(Find(name));
-    if (own_.back()->now) seen_.push_back(*own_.back()->now);
+  for (const Member* const member : own_) {
+    if (member->now) seen_.push_back(*member->now);
   }
   if (kind_ == types::kSortedSet) std::ranges::sort(seen_, IsBefore);
   std::optional<std::string_view> value;
@@ -147,7 +162,8 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
   }
   for (Member* const member : own_) member->now.reset();
   for (const Piece& piece : *after) {
-    if (Member* const member = Find(piece.place.member)) member->now = piece;
+    const auto at = std::ranges::lower_bound(own_, piece.place.member, {}, &Member::name);
+    if (at != own_.end() && (*at)->name == piece.place.member) (*at)->now = piece;
   }
   added_ += static_cast<int64_t>(after->size()) - static_cast<int64_t>(seen_.size());
   fewest_ = std::min(fewest_, added_);

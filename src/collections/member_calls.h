@@ -57,15 +57,17 @@ class MemberCalls final : public JointCalls {
   bool Read(std::span<const std::string_view> names);
   std::optional<Piece> SmallPiece(const Piece& piece);
   Member* Find(std::string_view name);
+  bool FindOwn();
 
   const std::string_view key_;
   const uint8_t kind_;
   const types::LargeRecord record_;
   Change change_;
-  std::vector<Member> members_;          // ascending
-  std::vector<std::string_view> names_;  // of the call that is made
-  std::vector<Member*> own_;             // likewise
-  Pieces seen_;                          // what they were
+  std::vector<Member> members_;            // ascending
+  std::vector<std::string_view> names_;    // of the call that is made
+  std::vector<Member*> own_;               // likewise
+  std::vector<std::string_view> missing_;  // those of them that were not read yet
+  Pieces seen_;                            // what they were
   bool is_of_record_ = false;  // all was read at one version, of which record_ is the record
   int64_t added_ = 0;          // members, by the calls up to now
   int64_t fewest_ = 0;         // the least that added_ has been

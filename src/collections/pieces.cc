@@ -14,6 +14,59 @@ std::string SeparatorBetween(Form form, const Place& left, const Place& right) {
   return common < kSeparatorBytesMax ? above.substr(0, common + 1) : std::string();
 }
 
+// Compares places of pieces of this form: below 0, 0 or above 0 as `a` is before, at or behind `b`.
+template <class OfForm>
+int ComparePlaces(OfForm form, const Place& a, const Place& b) {
+  if constexpr (form == Form::kEntry) {
+    if (a.score != b.score) return a.score < b.score ? -1 : 1;
+  }
+  return a.member.compare(b.member);
+}
+
+template <class OfForm>
+std::optional<EditedBody> EditBodyOf(OfForm form, std::string_view body, uint64_t pieces,
+                                     std::span<const Edit> edits, Scratch& scratch) {
+  EditedBody edited = {.pieces = pieces};
+  const bool are_several = edits.size() > 1;
+  std::string inserted;            // by several edits
+  std::string_view rest = body;    // from the next piece on
+  std::string_view behind = body;  // behind that piece
+  Piece piece;
+  size_t copied = 0;  // bytes of the old body that are copied or left out
+  for (const Edit& edit : edits) {
+    int order = 1;  // of the next piece and the edit; 1 at the end, too
+    for (; !rest.empty(); rest = behind) {
+      behind = rest;
+      if (!TakePiece(form, behind, &piece)) return std::nullopt;
+      order = ComparePlaces(form, piece.place, edit.place);
+      if (order >= 0) break;
+      order = 1;
+    }
+    const size_t at = body.size() - rest.size();
+    if (&edit == &edits.front()) {
+      edited.offset = copied = at;
+      edited.appends = rest.empty() && pieces > 0;
+    }
+    if (are_several) inserted += body.substr(copied, at - copied);
+    copied = at;
+    if (order == 0) {
+      copied += piece.bytes.size();
+      --edited.pieces;
+      rest = behind;
+    }
+    if (!edit.bytes) continue;
+    ++edited.pieces;
+    if (are_several) {
+      inserted += *edit.bytes;
+    } else {
+      edited.inserted = *edit.bytes;
+    }
+  }
+  edited.removed = copied - edited.offset;
+  if (are_several) edited.inserted = scratch.Copy(inserted);
+  return edited;
+}
+
 }  // namespace
 
 std::string SortKey(Form form, const Place& place) {
@@ -37,68 +90,28 @@ std::optional<Pieces> ReadPieces(Form form, std::string_view body) {
 }
 
 std::optional<EditedBody> EditBody(Form form, std::string_view body, uint64_t pieces,
-                                   std::span<const Edit> edits) {
-  EditedBody edited = {.body = {}, .pieces = pieces, .offset = body.size()};
-  size_t more = 0;
-  for (const Edit& edit : edits) more += edit.bytes ? edit.bytes->size() : 0;
-  edited.body.reserve(body.size() + more);
-  std::string_view rest = body;    // from the next piece on
-  std::string_view behind = rest;  // behind that piece
-  Piece piece;
-  bool is_end = rest.empty();
-  const auto take = [&] {
-    is_end = rest.empty();
-    behind = rest;
-    return is_end || TakePiece(form, behind, &piece);
-  };
-  size_t copied = 0;  // bytes of the old body that are copied or left out
-  size_t changed_end = 0;
-  if (!take()) return std::nullopt;
-  for (const Edit& edit : edits) {
-    while (!is_end && piece.place < edit.place) {
-      rest = behind;
-      if (!take()) return std::nullopt;
-    }
-    const size_t at = body.size() - rest.size();
-    edited.body += body.substr(copied, at - copied);
-    copied = at;
-    if (&edit == &edits.front()) {
-      edited.offset = at;
-      edited.appends = is_end && pieces > 0;
-    }
-    if (!is_end && piece.place == edit.place) {
-      copied = at + piece.bytes.size();
-      --edited.pieces;
-      rest = behind;
-      if (!take()) return std::nullopt;
-    }
-    if (edit.bytes) {
-      edited.body += *edit.bytes;
-      ++edited.pieces;
-    }
-    changed_end = edited.body.size();
-  }
-  edited.removed = copied - std::min(copied, edited.offset);
-  edited.inserted = changed_end - std::min(changed_end, edited.offset);
-  edited.body += body.substr(copied);
-  return edited;
+                                   std::span<const Edit> edits, Scratch& scratch) {
+  return WithForm(form, [&](auto of) { return EditBodyOf(of, body, pieces, edits, scratch); });
 }
 
 std::vector<Edit> Difference(const Pieces& before, const Pieces& after) {
   std::vector<Edit> edits;
+  const auto take_away = [&](const Piece& piece) {
+    edits.push_back({.place = piece.place, .bytes = std::nullopt, .was_there = true});
+  };
   auto old = before.begin();
   for (const Piece& piece : after) {
-    for (; old != before.end() && old->place < piece.place; ++old) {
-      edits.push_back({.place = old->place, .bytes = std::nullopt});
-    }
+    for (; old != before.end() && old->place < piece.place; ++old) take_away(*old);
     if (old != before.end() && old->place == piece.place) {
-      if (old->bytes != piece.bytes) edits.push_back({.place = piece.place, .bytes = piece.bytes});
+      if (old->bytes != piece.bytes) {
+        edits.push_back({.place = piece.place, .bytes = piece.bytes, .was_there = true});
+      }
       ++old;
     } else {
       edits.push_back({.place = piece.place, .bytes = piece.bytes});
     }
   }
-  for (; old != before.end(); ++old) edits.push_back({.place = old->place, .bytes = std::nullopt});
+  std::for_each(old, before.end(), take_away);
   return edits;
 }
 

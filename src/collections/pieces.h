@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "collections/layout.h"
@@ -68,21 +69,22 @@ std::optional<Pieces> ReadPieces(Form form, std::string_view body);
 struct Edit {
   Place place;
   std::optional<std::string_view> bytes;
+  bool was_there = false;  // there is a piece before the edit
 };
-// A body with edits done.
+// What edits make of a body: `inserted` comes instead of `removed` bytes from `offset` on.
 struct EditedBody {
-  std::string body;
-  uint64_t pieces = 0;
-  // What is different: so many bytes of the old body, and of the new one, from `offset` on.
+  uint64_t pieces = 0;  // of the new body
   size_t offset = 0;
   size_t removed = 0;
-  size_t inserted = 0;
+  std::string_view inserted = {};
   bool appends = false;  // all edits are behind the last old piece
 };
-// Edits a body of so many pieces, in whose order the edits ascend; no place is edited twice.
-// Nothing if the body is malformed. Cost: a walk to the last edit, and a copy.
+// Edits a body of so many pieces, in whose order the edits ascend; no place is edited twice. The
+// inserted bytes are those of a single edit, or lie in the scratch. Nothing if the body is
+// malformed. Cost: a walk to the last edit, and a copy from the first one to there if there are
+// several.
 std::optional<EditedBody> EditBody(Form form, std::string_view body, uint64_t pieces,
-                                   std::span<const Edit> edits);
+                                   std::span<const Edit> edits, Scratch& scratch);
 // The edits, ascending, that make `after` of `before`; both ascend.
 std::vector<Edit> Difference(const Pieces& before, const Pieces& after);
 
@@ -96,6 +98,15 @@ struct Run {
 // Cuts pieces into runs of about `bytes` each, where a separator of at most kSeparatorBytesMax
 // tells them apart. The first run has the separator `first`.
 std::vector<Run> CutIntoRuns(Form form, const Pieces& pieces, size_t bytes, std::string first);
+
+// types::TakeText, in fewer instructions for a text whose length takes one byte.
+inline bool TakeShortText(std::string_view& from, std::string_view* text) {
+  const size_t bytes = from.empty() ? 0 : static_cast<uint8_t>(from.front());
+  if (bytes == 0 || bytes >= 0x80 || bytes > from.size()) return types::TakeText(from, text);
+  *text = from.substr(1, bytes - 1);
+  from.remove_prefix(bytes);
+  return true;
+}
 
 inline bool TakePiece(Form form, std::string_view& from, Piece* piece) {
   const char* const begin = from.data();
@@ -111,16 +122,16 @@ inline bool TakePiece(Form form, std::string_view& from, Piece* piece) {
   bool is_taken = false;
   switch (form) {
     case Form::kField:
-      is_taken = types::TakeText(from, &piece->place.member) && types::TakeText(from, &text);
+      is_taken = TakeShortText(from, &piece->place.member) && TakeShortText(from, &text);
       break;
     case Form::kMember:
-      is_taken = types::TakeText(from, &piece->place.member);
+      is_taken = TakeShortText(from, &piece->place.member);
       break;
     case Form::kMemberScore:
-      is_taken = types::TakeText(from, &piece->place.member) && take_double(&score);
+      is_taken = TakeShortText(from, &piece->place.member) && take_double(&score);
       break;
     case Form::kEntry:
-      is_taken = take_double(&piece->place.score) && types::TakeText(from, &piece->place.member);
+      is_taken = take_double(&piece->place.score) && TakeShortText(from, &piece->place.member);
       break;
     case Form::kElement:
       is_taken = types::TakeElement(from, &text);
@@ -131,15 +142,35 @@ inline bool TakePiece(Form form, std::string_view& from, Piece* piece) {
   return is_taken;
 }
 
+// Calls body(form) with the form as a constant, so that a loop over pieces does not ask for it.
+template <class Body>
+auto WithForm(Form form, Body body) {
+  switch (form) {
+    case Form::kField:
+      return body(std::integral_constant<Form, Form::kField>());
+    case Form::kMember:
+      return body(std::integral_constant<Form, Form::kMember>());
+    case Form::kMemberScore:
+      return body(std::integral_constant<Form, Form::kMemberScore>());
+    case Form::kEntry:
+      return body(std::integral_constant<Form, Form::kEntry>());
+    default:
+      return body(std::integral_constant<Form, Form::kElement>());
+  }
+}
+
 template <class Visit>
 void FindPieces(Form form, std::string_view body, std::span<const std::string_view> members,
                 Visit visit) {
-  Piece piece;
-  size_t at = 0;
-  while (at < members.size() && TakePiece(form, body, &piece)) {
-    while (at < members.size() && members[at] < piece.place.member) ++at;
-    if (at < members.size() && members[at] == piece.place.member) visit(at++, piece);
-  }
+  WithForm(form, [&](auto of) {
+    Piece piece;
+    size_t at = 0;
+    while (at < members.size() && TakePiece(of, body, &piece)) {
+      int order = 1;
+      while (at < members.size() && (order = members[at].compare(piece.place.member)) < 0) ++at;
+      if (order == 0) visit(at++, piece);
+    }
+  });
 }
 
 }  // namespace skep::collections

@@ -1,0 +1,207 @@
+// Calls about members that are made together, and the ways by which they find what they are about.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collections/pieces.h"
+#include "collections/testing/collection_world_test.h"
+
+namespace skep::collections {
+namespace {
+
+class MemberCallsTest : public testing::TestWithParam<std::string> {};
+
+// Goal: calls made together count each member in the block that has it, whether the blocks are read
+// by one scan or one by one.
+// Method: a set gets and loses members of all its blocks, 40 in a batch or two at a time; every
+// answer is that of std::set, and the counts of the blocks are checked with the other invariants.
+TEST_P(MemberCallsTest, CountInEveryBlock) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  World world(4096, GetParam());
+  Engine& engine = world.engine();
+  std::set<std::string> model;
+  const auto member = [&] { return "member" + std::to_string(rng() % 30000); };
+  Words first;
+  for (int i = 0; i < 12000; ++i) first.push_back(member());
+  Call(engine, "set", "set-add", TextsOperand(first));
+  model.insert(first.begin(), first.end());
+  for (int round = 0; round < 200; ++round) {
+    const size_t calls = round % 4 == 0 ? 2 : 40;
+    // Members are added for some rounds, then removed, so that blocks are divided and joined.
+    const bool adds = round % 100 < 50;
+    Batch batch;
+    std::vector<int64_t> expected;
+    for (size_t i = 0; i < calls; ++i) {
+      Words words;
+      int64_t changed = 0;
+      for (size_t words_left = rng() % 4 + 1; words_left > 0; --words_left) {
+        words.push_back(member());
+        changed += adds ? static_cast<int64_t>(model.insert(words.back()).second)
+                        : static_cast<int64_t>(model.erase(words.back()));
+      }
+      expected.push_back(changed);
+      batch.Apply("set", Named(adds ? "set-add" : "set-remove"),
+                  batch.scratch().Copy(TextsOperand(words)));
+    }
+    engine.AwaitRelease(engine.Execute(batch));
+    for (uint32_t slot = 0; slot < calls; ++slot) {
+      ASSERT_EQ(batch.outcome(slot).integer, expected[slot]) << "round " << round << " " << slot;
+    }
+    if (round % 25 == 24) {
+      ASSERT_EQ(engine.Verify(), nullptr) << "round " << round;
+    }
+  }
+  EXPECT_GT(world.ItemsOf(Part::kCounts), 4u);
+  EXPECT_EQ(Call(engine, "set", "set-length", {}).integer, static_cast<int64_t>(model.size()));
+}
+
+// Goal: a key that had a large collection a moment ago is treated as what it is now.
+// Method: calls on a large hash leave the hint that the key has one. Then the hash is deleted,
+// replaced by a string, or replaced by a hash of one value, beforehand or in the batch itself; the
+// batch's other requests on the key are answered in their order.
+TEST_P(MemberCallsTest, HintsOfLargeCollectionsMayBeWrong) {
+  World world(64, GetParam());
+  Engine& engine = world.engine();
+  const std::string large = TextsOperand({"a", std::string(40, 'a'), "b", std::string(40, 'b')});
+  const std::string small = TextsOperand({"a", "1"});
+  const std::string get = TextsOperand({"a"});
+  for (const bool beforehand : {true, false}) {
+    for (const std::string become : {"absent", "string", "small"}) {
+      SCOPED_TRACE(testing::Message() << become << (beforehand ? " before" : " within"));
+      Batch erase;
+      erase.Delete("key");
+      engine.Execute(erase);
+      Call(engine, "key", "hash-set", large);
+      EXPECT_EQ(Call(engine, "key", "hash-set", large).integer, 0);
+      EXPECT_GT(world.ItemsOf(Part::kMembers), 0u);
+      Batch batch;
+      const auto change = [&](Batch& to) {
+        if (become == "string") return to.Put("key", "a string");
+        const uint32_t slot = to.Delete("key");
+        if (become == "small") to.Apply("key", Named("hash-set"), small);
+        return slot;
+      };
+      uint32_t before = 0;
+      if (beforehand) {
+        Batch own;
+        change(own);
+        engine.AwaitRelease(engine.Execute(own));
+      } else {
+        before = batch.Apply("key", Named("hash-get"), get);
+        change(batch);
+      }
+      const uint32_t read = batch.Apply("key", Named("hash-get"), get);
+      const uint32_t written = batch.Apply("key", Named("hash-set"), small);
+      engine.AwaitRelease(engine.Execute(batch));
+      if (!beforehand) {
+        EXPECT_EQ(batch.outcome(before).value, TextsOperand({std::string(40, 'a')}));
+      }
+      if (become == "string") {
+        EXPECT_EQ(batch.outcome(read).status.code(), Code::kWrongType);
+        EXPECT_EQ(batch.outcome(written).status.code(), Code::kWrongType);
+        continue;
+      }
+      EXPECT_EQ(batch.outcome(read).value,
+                become == "small" ? TextsOperand({"1"}) : std::string(1, '\0'));
+      EXPECT_EQ(batch.outcome(written).integer, become == "small" ? 0 : 1);
+      EXPECT_EQ(Call(engine, "key", "hash-length", {}).integer, 1);
+    }
+  }
+  EXPECT_EQ(engine.Verify(), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, MemberCallsTest, testing::Values("btree", "model"),
+                         [](const auto& tested) { return tested.param; });
+
+std::string PieceBytes(Form form, const Place& place, std::string_view value) {
+  const std::string score(reinterpret_cast<const char*>(&place.score), sizeof place.score);
+  const std::string number(8, '\1');
+  const std::string member = TextsOperand({std::string(place.member)});
+  switch (form) {
+    case Form::kField:
+      return member + TextsOperand({std::string(value)});
+    case Form::kMemberScore:
+      return member + number;
+    case Form::kEntry:
+      return score + member;
+    default:
+      return member;
+  }
+}
+
+// Goal: edits of a body are found and done right, and so are searches in it.
+// Method: random edits of bodies of each form, one or several at a time, beside std::map; members
+// are of all bytes, and of lengths around that from which a length takes two bytes. A body that is
+// cut short is refused or has fewer pieces, and is never read beyond its end (ASan looks).
+TEST(Pieces, EditsAgreeWithAMap) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  std::vector<std::string> members = {"", std::string(1, '\0'), "\xff", "a", "ab"};
+  for (const size_t bytes : {125, 126, 127, 128, 300}) members.emplace_back(bytes, 'm');
+  for (int i = 0; i < 20; ++i) {
+    std::string text;
+    for (size_t bytes = rng() % 20; bytes > 0; --bytes) text += static_cast<char>(rng());
+    members.push_back(text);
+  }
+  const double scores[] = {-HUGE_VAL, -1.5, 0, 2, HUGE_VAL};
+  for (const Form form : {Form::kField, Form::kMember, Form::kMemberScore, Form::kEntry}) {
+    std::map<Place, std::string> model;
+    std::string body;
+    for (int step = 0; step < 2000; ++step) {
+      std::map<Place, std::optional<std::string>> wanted;
+      for (size_t edits = rng() % 3 == 0 ? rng() % 6 + 2 : 1; edits > 0; --edits) {
+        const Place place = {.score = form == Form::kEntry ? scores[rng() % 5] : 0,
+                             .member = members[rng() % members.size()]};
+        const std::string value(rng() % 140, 'v');
+        wanted[place] =
+            rng() % 5 < 2 ? std::nullopt : std::optional(PieceBytes(form, place, value));
+      }
+      std::vector<Edit> edits;
+      for (const auto& [place, bytes] : wanted) {
+        edits.push_back({.place = place,
+                         .bytes = bytes ? std::optional<std::string_view>(*bytes) : std::nullopt});
+      }
+      Scratch scratch;
+      const auto edited = EditBody(form, body, model.size(), edits, scratch);
+      ASSERT_TRUE(edited.has_value());
+      const bool appends = !model.empty() && model.rbegin()->first < wanted.begin()->first;
+      EXPECT_EQ(edited->appends, appends);
+      body.replace(edited->offset, edited->removed, edited->inserted);
+      for (const auto& [place, bytes] : wanted) {
+        model.erase(place);
+        if (bytes) model.emplace(place, *bytes);
+      }
+      ASSERT_EQ(edited->pieces, model.size());
+      std::string all;
+      for (const auto& [place, bytes] : model) all += bytes;
+      ASSERT_EQ(body, all) << "step " << step;
+      if (form == Form::kEntry) continue;
+      std::set<std::string_view> names;
+      for (size_t i = rng() % 6; i > 0; --i) names.insert(members[rng() % members.size()]);
+      const std::vector<std::string_view> sorted(names.begin(), names.end());
+      std::set<std::string_view> found;
+      FindPieces(form, body, sorted, [&](size_t at, const Piece& piece) {
+        EXPECT_EQ(piece.bytes, model.at({.member = sorted[at]}));
+        found.insert(sorted[at]);
+      });
+      for (const std::string_view name : sorted) {
+        ASSERT_EQ(found.contains(name), model.contains({.member = name}));
+      }
+      const std::string cut(body.data(), rng() % (body.size() + 1));
+      FindPieces(form, cut, sorted, [](size_t, const Piece&) {});
+      EditBody(form, cut, model.size(), edits, scratch);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skep::collections
