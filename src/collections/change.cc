@@ -241,18 +241,28 @@ bool Change::Edit(const Pieces& before, const Pieces& after) {
          (by_member.empty() || EditPart(Part::kMembers, by_member));
 }
 
-// Adds what becomes of segments that were read: those that nobody writes are required to stay.
-void Change::AddSegments(Batch& batch, const Segments& segments) {
+// Adds the new segments whose keys are below `key`, from `added` on.
+void Change::AddNew(Batch& batch, std::string_view key, size_t* added) const {
+  for (; *added < added_.size() && added_[*added].key < key; ++*added) {
+    const Added& segment = added_[*added];
+    batch.Add(
+        {.op = Op::kPut, .type = types::kSegment, .key = segment.key, .value = segment.bytes});
+  }
+}
+
+// Adds what becomes of segments that were read: those that nobody writes are required to stay. New
+// segments come between them.
+void Change::AddSegments(Batch& batch, const Segments& segments, size_t* added) const {
   static const Function* const edit = FindFunction("large-segment-edit");
   for (const Loaded* const loaded : segments.all()) {
+    AddNew(batch, loaded->key, added);
     batch.Apply(loaded->key, edit,
                 loaded->edit.empty() ? types::KeepSegment(loaded->segment.stamp, batch.scratch())
                                      : loaded->edit);
   }
 }
 
-// The slots ascend by their keys, but for those of new segments, so that the engine need not sort
-// them.
+// The slots ascend by their keys, so that the engine need not sort them.
 void Change::AddTo(Batch& batch, int64_t fewest) {
   if (requires_record_) {
     batch.Add({.op = Op::kRequireValue,
@@ -272,11 +282,11 @@ void Change::AddTo(Batch& batch, int64_t fewest) {
     const std::string_view delta(reinterpret_cast<const char*>(&count.delta), sizeof(count.delta));
     batch.Apply(count.block, add, scratch.Concat(delta, count.place));
   }
-  AddSegments(batch, members_);
-  AddSegments(batch, scores_);
-  for (const Added& added : added_) {
-    batch.Add({.op = Op::kPut, .type = types::kSegment, .key = added.key, .value = added.bytes});
-  }
+  std::ranges::sort(added_, {}, &Added::key);
+  size_t added = 0;
+  AddSegments(batch, members_, &added);
+  AddSegments(batch, scores_, &added);
+  AddNew(batch, KeysOf(record_.id + 1), &added);
 }
 
 Answer Change::Done(const Batch& batch) {

@@ -108,7 +108,8 @@ class Change {
   bool TakeOver(Part part, Target& target, const Target& right);
   bool TakeOverNeighbour(Part part, Target& target);
   bool Store(Part part, const Target& target);
-  static void AddSegments(Batch& batch, const Segments& segments);
+  void AddNew(Batch& batch, std::string_view key, size_t* added) const;
+  void AddSegments(Batch& batch, const Segments& segments, size_t* added) const;
 
   Access& access_;
   const std::string_view key_;

@@ -229,6 +229,7 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch, const Needs& needs) {
 Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots) {
   const BatchWriter out(batch, BatchWriter::KeepOutcomes());
   Version ticket = 0;
+  size_t group_max = kGroupMax;
   do {
     const Request& first = batch.requests()[slots.front()];
     const auto is_like_first = [&](uint32_t slot) {
@@ -239,7 +240,7 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
       return has_same || (JointCalls::Has(*r.function) && KindWanted(r) == KindWanted(first));
     };
     const auto behind =
-        std::ranges::find_if_not(slots.first(std::min(slots.size(), kGroupMax)), is_like_first);
+        std::ranges::find_if_not(slots.first(std::min(slots.size(), group_max)), is_like_first);
     const auto together = static_cast<size_t>(behind - slots.begin());
     size_t done = 0;
     if (together > 1) {
@@ -247,6 +248,8 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
       done = TryTogether(access, batch, slots.first(together));
       ticket = std::max(ticket, access.ticket());
     }
+    const bool has_failed = together > 1 && done == 0;
+    group_max = has_failed ? kGroupAfterFailure : std::min(2 * group_max, kGroupMax);
     if (done == 0) {
       ticket = std::max(ticket, DoAlone(batch, slots.front()));
       done = 1;

@@ -96,8 +96,10 @@ class CollectionEngine final : public ForwardingEngine {
  private:
   static constexpr int kTriesMax = 8;
   static constexpr int kGroupTriesMax = 3;
-  // How many requests are done together at most.
-  static constexpr size_t kGroupMax = 64;
+  // How many requests are done together at most, and how many at first after they have failed: the
+  // more there are, the more others are likely to write what they have read.
+  static constexpr size_t kGroupMax = 128;
+  static constexpr size_t kGroupAfterFailure = 8;
   // How many keys of a batch are set aside beforehand: each request is compared with all of them.
   static constexpr size_t kHintedMax = 4;
   // Between two rounds of the sweep that nothing but the time asks for.
