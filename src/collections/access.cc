@@ -155,11 +155,19 @@ void Lookup::AddRange(Segments& segments, std::string_view from, std::string_vie
   wanted_.push_back(&segments);
 }
 
-std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind) {
+std::optional<types::LargeRecord> Lookup::Execute(std::string_view key, uint8_t kind) {
   const auto type = static_cast<uint8_t>(types::kLargeForm + kind);
   const uint32_t record =
       batch_.Add({.op = Op::kGet, .flags = Request::kIfOfType, .type = type, .key = key});
   access_.Execute(batch_);
+  const Outcome& out = batch_.outcome(record);
+  if (out.verdict == Verdict::kRefused) access_.set_status(out.status);
+  if (out.verdict != Verdict::kDone || !out.present || out.type != type) return std::nullopt;
+  return types::ReadLargeRecord(out.value);
+}
+
+std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind) {
+  const auto record = Execute(key, kind);
   for (uint32_t slot = 0; slot < wanted_.size(); ++slot) {
     Segments& segments = *wanted_[slot];
     for (const Item& item : batch_.items(slot)) {
@@ -168,10 +176,15 @@ std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind
       if (is_of_part) segments.Keep(item.key, item.value);
     }
   }
-  const Outcome& out = batch_.outcome(record);
-  if (out.verdict == Verdict::kRefused) access_.set_status(out.status);
-  if (out.verdict != Verdict::kDone || !out.present || out.type != type) return std::nullopt;
-  return types::ReadLargeRecord(out.value);
+  return record;
+}
+
+std::optional<Segment> Lookup::Found(uint32_t call, std::string_view place) const {
+  const ItemRange items = batch_.items(call);
+  if (items.empty() || !items.front().key.starts_with(wanted_[call]->prefix())) return std::nullopt;
+  auto segment = types::ReadSegment(items.front().value);
+  if (segment && segment->fence && place >= *segment->fence) return std::nullopt;
+  return segment;
 }
 
 }  // namespace skep::collections

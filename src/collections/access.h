@@ -152,6 +152,11 @@ class Lookup {
   // Reads them. What is not found, or has changed since an earlier read, is left to Find. Returns
   // the record of the key at that version; nothing if it had none.
   std::optional<types::LargeRecord> Run(std::string_view key, uint8_t kind);
+  // Likewise, but leaves the items to Found.
+  std::optional<types::LargeRecord> Execute(std::string_view key, uint8_t kind);
+  // The segment that the given call of Add has found, counted from 0; nothing if it does not have
+  // the place. Not for a part of blocks.
+  std::optional<Segment> Found(uint32_t call, std::string_view place) const;
 
  private:
   std::string_view KeyOf(const Segments& segments, std::string_view place, bool behind);

@@ -13,7 +13,8 @@
 //
 // Unordered batches
 //   The wrapped engine executes the batch and sets aside what needs the large form, and every later
-//   request of those keys (types/form_scope.h). Those are then done key by key, in order: on a
+//   request of those keys (types/form_scope.h). Keys that are likely to have a large collection are
+//   set aside beforehand (large_hints.h). Those requests are then done key by key, in order: on a
 //   large collection as large_call.h says, those that name members, or ends of a list, together; a
 //   collection that has outgrown one value is first converted (conversion.h). Everything else of
 //   the batch costs what it does without this engine.
@@ -32,8 +33,8 @@
 // Progress. A request that is set aside is done again when others have written what it read; after
 // kTriesMax times it has the turn (Turnstile), and those that come later wait. So it ends after at
 // most one more failure for each thread. Requests that are done together are tried kGroupTriesMax
-// times, then the first of them is done alone. Locks of keys are taken after the turn, never before
-// it, so there is no cycle.
+// times, then the first of them is done alone, and fewer of the others together. Locks of keys are
+// taken after the turn, never before it, so there is no cycle.
 //
 // Moves. See names.h: the new names of a large collection are added before its record moves.
 //

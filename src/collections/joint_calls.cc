@@ -24,6 +24,7 @@ std::optional<Answer> JointCalls::Write() {
 }
 
 bool JointCalls::Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
+  if (ReadEach(calls, answers)) return true;
   const size_t answered = answers->size();
   Expect(calls);
   bool is_read = true;

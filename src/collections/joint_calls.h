@@ -7,6 +7,7 @@
 // calls that arrive together, as in a pipeline or in a transaction, take effect at one instant, in
 // their order.
 //
+//   ReadEach answers calls that only read
 //   Expect   reads ahead what calls will look at; not needed
 //   Make     makes a call
 //   AddTo    adds the write, and what it depends on as conditions, to an atomic batch
@@ -50,6 +51,9 @@ class JointCalls {
   static std::unique_ptr<JointCalls> Of(Access& access, std::string_view key, uint8_t kind,
                                         const types::LargeRecord& record);
 
+  // Answers calls that only read, if all can be answered from what one read finds. False: nothing
+  // was done.
+  virtual bool ReadEach(std::span<const FunctionCall>, std::vector<Answer>*) { return false; }
   virtual void Expect(std::span<const FunctionCall> calls) = 0;
   // False: the collection has changed meanwhile, or a read was refused (Access::status).
   virtual bool Make(const FunctionCall& call, Answer* answer) = 0;

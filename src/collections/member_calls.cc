@@ -71,7 +71,7 @@ MemberCalls::Member* MemberCalls::Find(std::string_view name) {
 }
 
 // The piece of the small form of one of the members' part.
-std::optional<Piece> MemberCalls::SmallPiece(const Piece& piece) {
+Piece MemberCalls::SmallPiece(const Piece& piece) {
   if (kind_ != types::kSortedSet) return piece;
   double score = 0;
   std::memcpy(&score, piece.bytes.data() + piece.bytes.size() - sizeof(score), sizeof(score));
@@ -80,6 +80,43 @@ std::optional<Piece> MemberCalls::SmallPiece(const Piece& piece) {
   writer.Bytes({reinterpret_cast<const char*>(&score), sizeof(score)});
   writer.Text(piece.place.member);
   return Piece{.place = {.score = score, .member = piece.place.member}, .bytes = writer.bytes()};
+}
+
+// Each call is answered from the segment of its member, at one version. The version is that of the
+// record that was the newest one, so it is the newest state at that moment (header).
+bool MemberCalls::ReadEach(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
+  const auto only_reads = [](const FunctionCall& call) { return call.function->reads_only; };
+  if (access_.wants_newest() || !std::ranges::all_of(calls, only_reads)) return false;
+  std::vector<std::string_view> names;
+  names.reserve(calls.size());
+  Lookup lookup(access_);
+  for (const FunctionCall& call : calls) {
+    AppendMembers(*MemberOperand(*call.function), call.operand, &names);
+    if (names.size() != static_cast<size_t>(&call - calls.data()) + 1) return false;
+    lookup.Add(change_.Of(Part::kMembers), names.back());
+  }
+  if (lookup.Execute(key_, kind_) != record_) return false;
+  const size_t answered = answers->size();
+  for (uint32_t i = 0; i < calls.size(); ++i) {
+    const auto segment = lookup.Found(i, names[i]);
+    if (!segment) {
+      answers->resize(answered);
+      return false;
+    }
+    seen_.clear();
+    FindPieces(FormOf(Part::kMembers, kind_), segment->body, std::span(&names[i], 1),
+               [&](size_t, const Piece& piece) { seen_.push_back(SmallPiece(piece)); });
+    answers->push_back(LargeCall::AnswerOf(RunOnSeen(calls[i])));
+  }
+  return true;
+}
+
+// Runs the function of a call on a collection of the pieces that it sees.
+FunctionEffect MemberCalls::RunOnSeen(const FunctionCall& call) {
+  Scratch& scratch = access_.scratch();
+  std::optional<std::string_view> value;
+  if (!seen_.empty()) value = SmallForm(seen_, scratch);
+  return RunFunction(*call.function, value, call.operand, scratch);
 }
 
 void MemberCalls::Expect(std::span<const FunctionCall> calls) {
@@ -143,15 +180,12 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
   AppendMembers(*MemberOperand(*call.function), call.operand, &names_);
   SortEachOnce(names_);
   if (!FindOwn()) return false;
-  Scratch& scratch = access_.scratch();
   seen_.clear();
   for (const Member* const member : own_) {
     if (member->now) seen_.push_back(*member->now);
   }
   if (kind_ == types::kSortedSet) std::ranges::sort(seen_, IsBefore);
-  std::optional<std::string_view> value;
-  if (!seen_.empty()) value = SmallForm(seen_, scratch);
-  const FunctionEffect effect = RunFunction(*call.function, value, call.operand, scratch);
+  const FunctionEffect effect = RunOnSeen(call);
   *answer = LargeCall::AnswerOf(effect);
   if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) return true;
   const bool erases = effect.action == FunctionEffect::Action::kErase;

@@ -3,7 +3,8 @@
 // A function that names members sees a collection of those of them that there are. What has become
 // of the members that calls have named is one Change (change.h).
 //
-// Calls that change nothing are answered from one state. One segment is read at one instant. Of
+// Calls that only read, of one member each, are answered one by one (ReadEach). Other calls that
+// change nothing are answered from one state. One segment is read at one instant. Of
 // several the record says that they are of the newest state: either the record at the version at
 // which they were read is the one that was the newest beforehand, or the newest one afterwards is.
 //
@@ -34,6 +35,7 @@ class MemberCalls final : public JointCalls {
   // Whether it is a function that names members.
   static bool Names(const Function& function);
 
+  bool ReadEach(std::span<const FunctionCall> calls, std::vector<Answer>* answers) override;
   void Expect(std::span<const FunctionCall> calls) override;
   bool Make(const FunctionCall& call, Answer* answer) override;
   void RequireRecord() override { change_.RequireRecord(); }
@@ -55,9 +57,10 @@ class MemberCalls final : public JointCalls {
   };
 
   bool Read(std::span<const std::string_view> names);
-  std::optional<Piece> SmallPiece(const Piece& piece);
+  Piece SmallPiece(const Piece& piece);
   Member* Find(std::string_view name);
   bool FindOwn();
+  FunctionEffect RunOnSeen(const FunctionCall& call);
 
   const std::string_view key_;
   const uint8_t kind_;

@@ -15,6 +15,22 @@
 namespace skep::collections {
 namespace {
 
+std::string PieceBytes(Form form, const Place& place, std::string_view value) {
+  const std::string score(reinterpret_cast<const char*>(&place.score), sizeof place.score);
+  const std::string number(8, '\1');
+  const std::string member = TextsOperand({std::string(place.member)});
+  switch (form) {
+    case Form::kField:
+      return member + TextsOperand({std::string(value)});
+    case Form::kMemberScore:
+      return member + number;
+    case Form::kEntry:
+      return score + member;
+    default:
+      return member;
+  }
+}
+
 class MemberCallsTest : public testing::TestWithParam<std::string> {};
 
 // Goal: calls made together count each member in the block that has it, whether the blocks are read
@@ -61,6 +77,62 @@ TEST_P(MemberCallsTest, CountInEveryBlock) {
   }
   EXPECT_GT(world.ItemsOf(Part::kCounts), 4u);
   EXPECT_EQ(Call(engine, "set", "set-length", {}).integer, static_cast<int64_t>(model.size()));
+}
+
+// Goal: calls that only read one member each are answered together like any others.
+// Method: batches of reads of a large hash, set and sorted set, of members that are there or not,
+// one before the first and one behind the last among them, twice in a batch, and with operands that
+// name several members or none; the same batches go to collections in one value. Between them the
+// collections change.
+TEST_P(MemberCallsTest, ReadEachMemberOfItsSegment) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  World parts(128, GetParam());
+  World whole(0, GetParam());
+  const auto member = [&] {
+    if (rng() % 20 == 0) return rng() % 2 == 0 ? std::string() : std::string(3, '\xff');
+    return std::string(1, static_cast<char>(rng())) + std::to_string(rng() % 4);
+  };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::pair<std::string, std::string>> calls;  // key and function; operand
+    const char* const keys[] = {"hash", "set", "zset"};
+    const std::string key = keys[round % 3];
+    for (size_t i = rng() % 30 + 1; i > 0; --i) {
+      const std::string name = member();
+      std::string operand = TextsOperand({name});
+      if (round % 6 >= 3) {
+        if (rng() % 30 == 0) operand = {};
+        if (rng() % 30 == 0) operand += "\x7f";
+        if (rng() % 30 == 0) operand = TextsOperand({name, member()});
+        if (rng() % 30 == 0) operand = calls.empty() ? operand : calls.front().second;
+        const char* const reads[] = {"hash-get", "set-has", "zset-score"};
+        calls.emplace_back(key == "hash" && rng() % 4 == 0 ? "hash-value-bytes" : reads[round % 3],
+                           operand);
+      } else if (key == "zset") {
+        const auto score = static_cast<double>(rng() % 8);
+        calls.emplace_back(
+            "zset-add",
+            std::string(1, '\0') + PieceBytes(Form::kEntry, {.score = score, .member = name}, {}));
+      } else if (key == "hash") {
+        calls.emplace_back("hash-set", TextsOperand({name, std::to_string(rng())}));
+      } else {
+        calls.emplace_back("set-add", operand);
+      }
+    }
+    const auto run = [&](World& world) {
+      Batch batch;
+      for (const auto& [function, operand] : calls) batch.Apply(key, Named(function), operand);
+      world.engine().AwaitRelease(world.engine().Execute(batch));
+      std::vector<Reply> replies;
+      for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+        replies.push_back(ReplyOf(batch.outcome(slot)));
+      }
+      return replies;
+    };
+    ASSERT_EQ(run(parts), run(whole)) << "round " << round;
+  }
+  EXPECT_EQ(parts.engine().Verify(), nullptr);
 }
 
 // Goal: a key that had a large collection a moment ago is treated as what it is now.
@@ -120,22 +192,6 @@ TEST_P(MemberCallsTest, HintsOfLargeCollectionsMayBeWrong) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, MemberCallsTest, testing::Values("btree", "model"),
                          [](const auto& tested) { return tested.param; });
-
-std::string PieceBytes(Form form, const Place& place, std::string_view value) {
-  const std::string score(reinterpret_cast<const char*>(&place.score), sizeof place.score);
-  const std::string number(8, '\1');
-  const std::string member = TextsOperand({std::string(place.member)});
-  switch (form) {
-    case Form::kField:
-      return member + TextsOperand({std::string(value)});
-    case Form::kMemberScore:
-      return member + number;
-    case Form::kEntry:
-      return score + member;
-    default:
-      return member;
-  }
-}
 
 // Goal: edits of a body are found and done right, and so are searches in it.
 // Method: random edits of bodies of each form, one or several at a time, beside std::map; members
