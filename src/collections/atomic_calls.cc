@@ -175,6 +175,21 @@ AtomicCalls::End AtomicCalls::Make() {
   return End::kDone;
 }
 
+// Whether a request that stays may look for a collection that the calls have left without members:
+// it would miss it, since the collection is deleted in front of all requests.
+bool AtomicCalls::MissesOne() const {
+  for (const auto& [name, key] : keys_) {
+    if (key.calls == nullptr || key.calls->members() > 0) continue;
+    for (const Slot& slot : slots_) {
+      const Request& r = slot.request;
+      const bool looks = IsRange(r.op) || r.op == Op::kSample || r.key == name ||
+                         (r.op == Op::kMove && r.other == name);
+      if (slot.deed == Deed::kStays && looks) return true;
+    }
+  }
+  return false;
+}
+
 // Adds what the calls depend on and what they write.
 void AtomicCalls::AddFront() {
   for (auto& [name, key] : keys_) {
@@ -253,6 +268,7 @@ AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill) {
     return End::kDone;
   }
   if (made != End::kDone) return made;
+  if (MissesOne()) return End::kNotSo;
   for (auto& [name, key] : keys_) {
     if (key.calls == nullptr) continue;
     if (!key.calls->has_changes()) {

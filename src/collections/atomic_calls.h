@@ -16,8 +16,8 @@
 // It is not done so, and nothing is done, if a large collection is deleted, moved, stored or within
 // a range that is written; if a call is of a function that looks at more than a few pieces and
 // another one writes the same collection; if a call answers an error, or the collection loses all
-// its members and gets new ones; and if a part of the batch behind the first one has a call beside
-// other requests: that part alone may fail.
+// its members and gets new ones, or is looked for by another request, or a range is; and if a part
+// of the batch behind the first one has a call beside other requests: that part alone may fail.
 //
 // Progress: as a change (change.h); the caller bounds the tries.
 //
@@ -82,6 +82,7 @@ class AtomicCalls {
   End MakeCall(Key& key, uint32_t slot);
   End ResolveOperand(uint32_t slot);
   End Foresee(uint32_t slot);
+  bool MissesOne() const;
   void AddFront();
   void AddOthers();
   void Finish(const Fill& fill);

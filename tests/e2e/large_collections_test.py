@@ -118,6 +118,22 @@ class LargeScansTest(ServerTest):
             self.assertGreater(steps, 5)
             self.assertLessEqual(set(stay), found)
 
+    # Goal: in a transaction a large collection is there until the command that takes its last member.
+    def test_last_member_in_a_transaction(self):
+        members = [f"member{i}" for i in range(30)]
+        pairs = [word for member in members for word in (member, 1)]
+        for add, remove_others, remove_last in [
+                (("SADD", "key", *members), ("SREM", "key", *members[1:]), ("SREM", "key", members[0])),
+                (("HSET", "key", *pairs), ("HDEL", "key", *members[1:]), ("HDEL", "key", members[0])),
+                (("RPUSH", "key", *members), ("LPOP", "key", 29), ("RPOP", "key"))]:
+            self.client.call("FLUSHDB")
+            self.client.call(*add)
+            self.client.call(*remove_others)
+            reply = self.client.pipeline(
+                ("MULTI",), ("EXISTS", "key"), ("DBSIZE",), ("KRANGE", "-", "+"),
+                ("EXPIRE", "key", 100), remove_last, ("EXISTS", "key"), ("DBSIZE",), ("EXEC",))[-1]
+            self.assertEqual(reply[:4] + reply[5:], [1, 1, [b"key"], 1, 0, 0], add[0])
+
     # Goal: OBJECT ENCODING, TYPE, MEMORY USAGE and COPY know large collections.
     def test_objects(self):
         for i in range(200):
