@@ -72,7 +72,8 @@ class CommandFunction {
 };
 
 // A plan adds requests only if it returns Requests(). Alone() is only an answer for the shared,
-// unordered batch: for a batch of Kind::kAtomic every plan adds requests.
+// unordered batch: for a batch of Kind::kAtomic every plan adds requests, but for that of a command
+// with kReadsFirst.
 using PlanFunction = CommandFunction<Plan, Batch&>;
 // `slot` is the first slot that the plan added. The batch may hold other commands' requests, so
 // only the verdicts of its own slots tell the outcome of the command.
@@ -93,11 +94,13 @@ struct Command {
     kRange = 16,   // reads a range, or several keys at one version
     kNoAuth = 32,  // allowed before AUTH
     kAdmin = 64,
-    kUnqueued = 128,    // in a transaction, runs at once and handles that itself
-    kAtomic = 256,      // its requests act as one, in a batch of their own
-    kAtomicKeys = 512,  // kAtomic if it has more than one key; all its words are keys
-    kBlocks = 2048,     // may wait for a key, outside of a transaction
-    kKeyByKey = 1024,   // where the engine has no atomic batches each of its keys is done by itself
+    kUnqueued = 128,     // in a transaction, runs at once and handles that itself
+    kAtomic = 256,       // its requests act as one, in a batch of their own
+    kAtomicKeys = 512,   // kAtomic if it has more than one key; all its words are keys
+    kBlocks = 2048,      // may wait for a key, outside of a transaction
+    kReadsFirst = 4096,  // makes its writes of what it reads: alone() does both. In a transaction
+                         // it is rehearsed (rehearsal.h)
+    kKeyByKey = 1024,  // where the engine has no atomic batches each of its keys is done by itself
   };
 
   std::string_view name;  // lower case
@@ -111,7 +114,8 @@ struct Command {
   AloneFunction alone = nullptr;
 
   // Why the command is not allowed in a transaction; empty if it is. A command that is allowed and
-  // has no plan runs while EXEC's replies are encoded: it must reply at once and execute no batch.
+  // has no plan runs while EXEC's replies are encoded, unless it has kReadsFirst: it must reply at
+  // once and execute no batch.
   std::string_view no_multi = {};
   // For commands whose second word selects a subcommand; subcommands.h.
   std::span<const Subcommand> (*subcommands)() = nullptr;

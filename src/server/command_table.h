@@ -20,9 +20,6 @@ inline constexpr uint32_t kLocal = Command::kFast;
 
 // Why a command that is about all databases is not allowed in a transaction.
 inline constexpr std::string_view kOneDatabase = "a transaction is about one database";
-// Why a command that reads keys before it writes is not allowed in a transaction.
-inline constexpr std::string_view kReadsFirst =
-    "it reads before it writes, and a transaction is one batch";
 // The version that added Skep's own commands.
 inline constexpr std::string_view kSkep = "0.1.0";
 

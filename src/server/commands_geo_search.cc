@@ -11,7 +11,6 @@
 
 #include "base/decimal.h"
 #include "base/float_text.h"
-#include "server/command_table.h"
 #include "server/command_tables.h"
 #include "server/geo_args.h"
 #include "server/optimistic_write.h"
@@ -292,10 +291,7 @@ bool AsksToStore(const Call& call, const Shape& shape) {
 
 template <Shape kShape>
 Plan PlanSearch(const Call& call, Batch& batch) {
-  if (AsksToStore(call, kShape)) {
-    if (batch.kind() == Batch::Kind::kUnordered) return Plan::Alone();
-    return Plan::Error("ERR with STORE it reads before it writes, and a transaction is one batch");
-  }
+  if (AsksToStore(call, kShape)) return Plan::Alone();
   batch.Add({.op = Op::kGet,
              .flags = Request::kIfOfType,
              .type = types::kSortedSet,
@@ -370,7 +366,7 @@ constexpr Shape kByMember = {.by_member = true, .may_store = true};
 constexpr Shape kByMemberRo = {.by_member = true};
 
 constexpr Command kCommands[] = {
-    {"georadius", -6, kWrite | kStores, 1, 1, 1, "geo", "3.2.0",
+    {"georadius", -6, kWrite | kStores | kReadsFirst, 1, 1, 1, "geo", "3.2.0",
      "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] "
      "[COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]",
      "Returns or stores the places within a distance of a place.", PlanSearch<kRadius>,
@@ -380,7 +376,7 @@ constexpr Command kCommands[] = {
      "[COUNT count [ANY]] [ASC | DESC]",
      "Returns the places within a distance of a place.", PlanSearch<kRadiusRo>,
      FinishSearch<kRadiusRo>},
-    {"georadiusbymember", -5, kWrite | kStores, 1, 1, 1, "geo", "3.2.0",
+    {"georadiusbymember", -5, kWrite | kStores | kReadsFirst, 1, 1, 1, "geo", "3.2.0",
      "key member radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] "
      "[ASC | DESC] [STORE key] [STOREDIST key]",
      "Returns or stores the places within a distance of a member.", PlanSearch<kByMember>,
@@ -395,11 +391,10 @@ constexpr Command kCommands[] = {
      "BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] "
      "[WITHDIST] [WITHHASH]",
      "Returns the places in an area.", PlanSearch<kSearch>, FinishSearch<kSearch>},
-    {"geosearchstore", -8, kWrite | kStores, 1, 2, 1, "geo", "6.2.0",
+    {"geosearchstore", -8, kWrite | kStores | kReadsFirst, 1, 2, 1, "geo", "6.2.0",
      "destination source FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM "
      "| FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [STOREDIST]",
-     "Stores the places in an area.", nullptr, nullptr, RunStore<kSearchStore>,
-     command_table::kReadsFirst},
+     "Stores the places in an area.", nullptr, nullptr, RunStore<kSearchStore>},
 };
 
 }  // namespace

@@ -150,6 +150,7 @@ void RunCopy(const ServerCall& call) {
       ParseCopy(call.args().subspan(3), call.state().keyspaces().count(), args);
   if (!error.empty()) return call.Error(error);
   if (args.keyspace && *args.keyspace != call.session().keyspace) {
+    if (call.rehearses()) return call.Error("ERR COPY: a transaction is about one database");
     return CopyToKeyspace(call, static_cast<uint32_t>(*args.keyspace), args.replaces);
   }
   const std::string_view from = call.arg(1);

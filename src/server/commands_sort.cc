@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/decimal.h"
-#include "server/command_table.h"
 #include "server/command_tables.h"
 #include "server/optimistic_write.h"
 #include "server/transaction.h"
@@ -345,15 +344,14 @@ void RunSort(const ServerCall& call) {
 using enum Command::Flag;
 
 constexpr Command kCommands[] = {
-    {"sort", -2, kWrite | kStores, 1, 1, 1, "generic", "1.0.0",
+    {"sort", -2, kWrite | kStores | kReadsFirst, 1, 1, 1, "generic", "1.0.0",
      "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] "
      "[STORE destination]",
      "Sorts the elements of a list, a set or a sorted set, and may store them.", nullptr, nullptr,
-     RunSort, command_table::kReadsFirst},
-    {"sort_ro", -2, kReadOnly | kRange, 1, 1, 1, "generic", "7.0.0",
+     RunSort},
+    {"sort_ro", -2, kReadOnly | kRange | kReadsFirst, 1, 1, 1, "generic", "7.0.0",
      "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
-     "Sorts the elements of a list, a set or a sorted set.", nullptr, nullptr, RunSort,
-     command_table::kReadsFirst},
+     "Sorts the elements of a list, a set or a sorted set.", nullptr, nullptr, RunSort},
 };
 
 }  // namespace

@@ -1,9 +1,15 @@
 // MULTI and EXEC, WATCH and their opposites. transaction.h says how they work.
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/check.h"
 #include "server/commands.h"
+#include "server/optimistic_write.h"
+#include "server/rehearsal.h"
 #include "server/server_call.h"
 
 namespace skep::commands {
@@ -18,26 +24,8 @@ class Execution {
 
   void Run() {
     const uint64_t began_ns = call_.MonotonicNs();
-    call_.session().watched.Require(batch_);
-    const size_t conditions = batch_.size();
-    transaction_.ForEach([&](const Command& command, std::span<const std::string_view> args) {
-      PlanPart(command, args);
-    });
-    batch_.set_scan_bytes_max(kTransactionScanBytesMax);
-    batch_.set_scan_visits_max(kTransactionScanKeysMax);
-    replies_max_ = call_.AnswerBytesMax();
-    if (!batch_.empty()) call_.Execute(batch_);
-    if (conditions > 0 && !batch_.applied()) {
-      if (!call_.Refused(batch_, 0, conditions)) call_.reply().NullArray();
-      return;
-    }
-    call_.reply().Array(steps_.size());
-    call_.ReserveReply(batch_);
-    const uint64_t begin = call_.session().out_end();
-    for (Step& step : steps_) {
-      const uint64_t errors_before = call_.error_count();
-      Finish(step, call_.session().out_end() - begin);
-      step.has_failed = call_.error_count() != errors_before;
+    for (int attempt = 0; !Try(); ++attempt) {
+      if (attempt == kOptimisticAttemptsMax) return call_.Error(kWrittenAllTheTime);
     }
     // The commands share one batch, so they share its time, too.
     const uint64_t share_ns = (call_.MonotonicNs() - began_ns) / std::max<size_t>(steps_.size(), 1);
@@ -50,8 +38,78 @@ class Execution {
     AnyCall call;
     uint32_t slot;
     std::string_view error;
+    Status refusal = {};                    // of the rehearsal
+    std::optional<std::string> reply = {};  // of a command that was rehearsed
+    uint32_t writes = 0;                    // its slots
     bool has_failed = false;
   };
+
+  // False: a key that was rehearsed with has changed, and nothing was done.
+  bool Try() {
+    batch_.Clear();
+    steps_.clear();
+    rehearsal_.reset();
+    call_.session().watched.Require(batch_);
+    const auto conditions = static_cast<uint32_t>(batch_.size());
+    rehearsed_ = conditions;
+    transaction_.ForEach([&](const Command& command, std::span<const std::string_view> args) {
+      PlanPart(command, args);
+    });
+    Batch whole(Batch::Kind::kAtomic);
+    const uint32_t shift = rehearsal_ != nullptr ? rehearsal_->Require(whole) : 0;
+    if (shift > 0) {
+      AddShifted(whole);
+      for (Step& step : steps_) step.slot += shift;
+    }
+    Batch& batch = shift > 0 ? whole : batch_;
+    batch.set_scan_bytes_max(kTransactionScanBytesMax);
+    batch.set_scan_visits_max(kTransactionScanKeysMax);
+    replies_max_ = call_.AnswerBytesMax();
+    if (!batch.empty()) call_.Execute(batch);
+    if (shift + conditions > 0 && !batch.applied()) {
+      return ReplyNotApplied(batch, shift, shift + conditions);
+    }
+    Reply(batch);
+    return true;
+  }
+
+  // Adds the requests that were planned, in their parts.
+  void AddShifted(Batch& whole) const {
+    const auto shift = static_cast<uint32_t>(whole.size());
+    const auto begins = batch_.part_begins();
+    auto part = begins.begin();
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+      if (part != begins.end() && *part == slot) {
+        whole.BeginPart();
+        ++part;
+      }
+      Request r = batch_.requests()[slot];
+      if (r.op == Op::kApply && r.has(Request::kOperandOfSlot)) r.limit += shift;
+      whole.Add(r);
+    }
+  }
+
+  // The conditions are the first slots: those of the rehearsal, and those of WATCH from `own` on.
+  // False: one of the rehearsal does not hold.
+  bool ReplyNotApplied(const Batch& batch, uint32_t own, uint32_t conditions) const {
+    if (call_.Refused(batch, 0, conditions)) return true;
+    for (uint32_t slot = 0; slot < own; ++slot) {
+      if (batch.outcome(slot).verdict == Verdict::kMismatch) return false;
+    }
+    call_.reply().NullArray();
+    return true;
+  }
+
+  void Reply(const Batch& batch) {
+    call_.reply().Array(steps_.size());
+    call_.ReserveReply(batch);
+    const uint64_t begin = call_.session().out_end();
+    for (Step& step : steps_) {
+      const uint64_t errors_before = call_.error_count();
+      Finish(step, batch, call_.session().out_end() - begin);
+      step.has_failed |= call_.error_count() != errors_before;
+    }
+  }
 
   void PlanPart(const Command& command, std::span<const std::string_view> args) {
     // A command that adds no request has no part; the first part begins behind the conditions.
@@ -59,23 +117,42 @@ class Execution {
     if (batch_.part_begins().empty() || batch_.part_begins().back() != slot) batch_.BeginPart();
     Step& step =
         steps_.emplace_back(Step{.call = call_.Of(command, args), .slot = slot, .error = {}});
-    if (command.plan == nullptr) return;
-    const Plan plan = command.plan(step.call, batch_);
-    SKEP_CHECK(plan.kind == Plan::Kind::kRequests || plan.kind == Plan::Kind::kError);
+    Plan plan = Plan::Alone();
+    if (command.plan != nullptr) plan = command.plan(step.call, batch_);
     step.error = plan.error;
+    if (plan.kind != Plan::Kind::kAlone) return;
+    SKEP_CHECK(command.plan == nullptr || command.has(Command::kReadsFirst));
+    if (command.has(Command::kReadsFirst)) Rehearse(step);
+  }
+
+  void Rehearse(Step& step) {
+    // Other hosts have none of these commands.
+    if constexpr (std::is_same_v<AnyCall, ServerCall>) {
+      if (rehearsal_ == nullptr) rehearsal_ = std::make_unique<Rehearsal>(call_);
+      step.refusal = rehearsal_->Perform(batch_, rehearsed_);
+      if (!step.refusal.ok()) return;
+      step.reply = rehearsal_->Run(step.call, batch_);
+      step.has_failed = step.reply->starts_with('-');
+      rehearsed_ = static_cast<uint32_t>(batch_.size());
+      step.writes = rehearsed_ - step.slot;
+    }
   }
 
   // `replied_bytes`: size of the replies before. The batch itself bounds the answers from the
   // engine.
-  void Finish(Step& step, uint64_t replied_bytes) {
+  void Finish(Step& step, const Batch& batch, uint64_t replied_bytes) {
     const Command& command = step.call.command();
     if (!step.error.empty()) {
       step.call.Error(step.error);
+    } else if (!step.refusal.ok()) {
+      step.call.Error(step.refusal);
+    } else if (step.reply) {
+      if (!step.call.Refused(batch, step.slot, step.writes)) step.call.session().out += *step.reply;
     } else if (command.plan == nullptr && replied_bytes > replies_max_) {
       step.call.Error(Status(Code::kTooLarge,
                              "the replies of a transaction exceed the maximum size", replies_max_));
     } else if (command.finish != nullptr) {
-      command.finish(step.call, batch_, step.slot);
+      command.finish(step.call, batch, step.slot);
     } else {
       command.alone(step.call);
     }
@@ -85,6 +162,8 @@ class Execution {
   Transaction& transaction_;
   Batch batch_{Batch::Kind::kAtomic};
   std::vector<Step> steps_;
+  std::unique_ptr<Rehearsal> rehearsal_;  // of the first command that needs it
+  uint32_t rehearsed_ = 0;                // the slots before this one are done in the rehearsal
   size_t replies_max_ = 0;
 };
 

@@ -7,7 +7,6 @@
 #include "base/ascii.h"
 #include "base/decimal.h"
 #include "base/float_text.h"
-#include "server/command_table.h"
 #include "server/command_tables.h"
 #include "server/optimistic_write.h"
 #include "server/type_args.h"
@@ -211,7 +210,7 @@ void RunStore(const ServerCall& call) {
 
 using enum Command::Flag;
 constexpr uint32_t kReads = kReadOnly | kRange | kAtomic;
-constexpr uint32_t kWrites = kWrite | kStores;
+constexpr uint32_t kWrites = kWrite | kStores | kReadsFirst;
 constexpr Shape kUnion = {Join::kUnion};
 constexpr Shape kInter = {Join::kIntersection};
 constexpr Shape kDiff = {Join::kDifference};
@@ -226,7 +225,7 @@ constexpr Command kCommands[] = {
      FinishJoin<kDiff>},
     {"zdiffstore", -4, kWrites, 1, 1, 1, "sorted-set", "6.2.0", "destination numkeys key [key ...]",
      "Stores the members of the first sorted set that no other one has.", nullptr, nullptr,
-     RunStore<kDiffStore>, command_table::kReadsFirst},
+     RunStore<kDiffStore>},
     {"zinter", -3, kReads, 0, 0, 0, "sorted-set", "6.2.0",
      "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
      "Returns the members that all sorted sets have.", PlanJoin<kInter>, FinishJoin<kInter>},
@@ -235,15 +234,14 @@ constexpr Command kCommands[] = {
      PlanJoin<kInterCard>, FinishJoin<kInterCard>},
     {"zinterstore", -4, kWrites, 1, 1, 1, "sorted-set", "2.0.0",
      "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
-     "Stores the members that all sorted sets have.", nullptr, nullptr, RunStore<kInterStore>,
-     command_table::kReadsFirst},
+     "Stores the members that all sorted sets have.", nullptr, nullptr, RunStore<kInterStore>},
     {"zunion", -3, kReads, 0, 0, 0, "sorted-set", "6.2.0",
      "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
      "Returns the members that any of the sorted sets has.", PlanJoin<kUnion>, FinishJoin<kUnion>},
     {"zunionstore", -4, kWrites, 1, 1, 1, "sorted-set", "2.0.0",
      "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
-     "Stores the members that any of the sorted sets has.", nullptr, nullptr, RunStore<kUnionStore>,
-     command_table::kReadsFirst},
+     "Stores the members that any of the sorted sets has.", nullptr, nullptr,
+     RunStore<kUnionStore>},
 };
 
 }  // namespace

@@ -26,18 +26,6 @@ class Watched {
   std::vector<uint64_t> watches_;
 };
 
-// Fills `read` with GETs of the keys, for values of the type that each has now.
-void AddGetsOfAnyType(const ServerCall& call, std::span<const std::string_view> keys, Batch& read) {
-  Batch look;
-  for (const std::string_view key : keys) {
-    look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
-  }
-  call.Execute(look);
-  for (uint32_t i = 0; i < keys.size(); ++i) {
-    read.Add({.op = Op::kGet, .type = look.outcome(i).type, .key = keys[i]});
-  }
-}
-
 // Whether a key has got a value of another type since the look at its type.
 bool HasOtherType(const Batch& read) {
   for (uint32_t i = 0; i < read.size(); ++i) {
@@ -48,6 +36,20 @@ bool HasOtherType(const Batch& read) {
 }
 
 }  // namespace
+
+bool ReadOfAnyTypes(const std::function<void(Batch&)>& execute,
+                    std::span<const std::string_view> keys, Batch& read) {
+  Batch look;
+  for (const std::string_view key : keys) {
+    look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  }
+  execute(look);
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    read.Add({.op = Op::kGet, .type = look.outcome(i).type, .key = keys[i]});
+  }
+  execute(read);
+  return !HasOtherType(read);
+}
 
 bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> keys,
                       ValuesOf values, const MakeWrites& make, Batch& write) {
@@ -62,9 +64,12 @@ bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> 
       }
       if (values == ValuesOf::kStrings) read.Get(key);
     }
-    if (values == ValuesOf::kAnyTypes) AddGetsOfAnyType(call, keys, read);
-    call.Execute(read);
-    if (values == ValuesOf::kAnyTypes && HasOtherType(read)) continue;
+    const auto execute = [&](Batch& batch) { call.Execute(batch); };
+    if (values == ValuesOf::kStrings) {
+      execute(read);
+    } else if (!ReadOfAnyTypes(execute, keys, read)) {
+      continue;
+    }
     if (call.Refused(read)) return false;
     write.Clear();
     for (size_t i = 0; i < keys.size(); ++i) write.RequireUnchanged(keys[i], watched.at(i));

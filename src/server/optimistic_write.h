@@ -32,6 +32,8 @@ inline constexpr int kOptimisticAttemptsMax = 100;
 // The error of a command whose attempts have all failed.
 inline constexpr std::string_view kWrittenAllTheTime =
     "ERR the keys are written all the time: try again";
+inline constexpr Status kWrittenStatus(Code::kAborted,
+                                       "the keys are written all the time: try again");
 
 // Adds the writes that the values in `read` lead to; its slots are the keys in their order. Without
 // writes nothing is executed. The bytes it names live in a scratch of either batch.
@@ -44,5 +46,10 @@ enum class ValuesOf : uint8_t { kStrings, kAnyTypes };
 // and its first slots are conditions, as many as there are keys.
 bool WriteIfUnchanged(const ServerCall& call, std::span<const std::string_view> keys,
                       ValuesOf values, const MakeWrites& make, Batch& write);
+
+// Fills `read`, which is empty, with GETs of the keys, for values of the type that each has when it
+// is looked at, and executes it by `execute`. False: a key has got a value of another type since.
+bool ReadOfAnyTypes(const std::function<void(Batch&)>& execute,
+                    std::span<const std::string_view> keys, Batch& read);
 
 }  // namespace skep

@@ -44,6 +44,13 @@ class ServerHost final : public CommandHost {
   TurnContext& turn() const { return turn_; }
   ReplyGates& gates() const { return gates_; }
   WaitingSessions& waiting() const { return waiting_; }
+  // The engine that the session's commands see: that of its keyspace, or what rehearses.
+  Engine& EngineOf(const Session& session) const {
+    return rehearsal_ != nullptr ? *rehearsal_ : state_.keyspaces().at(session.keyspace);
+  }
+  // While it is not null, commands see this engine, and no reply waits for its tickets.
+  void set_rehearsal(Engine* rehearsal) { rehearsal_ = rehearsal; }
+  bool rehearses() const { return rehearsal_ != nullptr; }
 
   void Execute(Session& session, Batch& batch) override;
   size_t AnswerBytesMax(const Session& session) const override {
@@ -63,6 +70,7 @@ class ServerHost final : public CommandHost {
   TurnContext& turn_;
   ReplyGates& gates_;
   WaitingSessions& waiting_;
+  Engine* rehearsal_ = nullptr;
 };
 
 class ServerCall : public Call {
@@ -81,8 +89,9 @@ class ServerCall : public Call {
   TurnContext& turn() const { return server().turn(); }
   uint64_t monotonic_ms() const { return turn().monotonic_ms(); }
 
-  // The engine of the session's keyspace.
-  Engine& engine() const { return state().keyspaces().at(session().keyspace); }
+  // The engine of the session's keyspace, or what rehearses a transaction (rehearsal.h).
+  Engine& engine() const { return server().EngineOf(session()); }
+  bool rehearses() const { return server().rehearses(); }
   // The reply, and all replies encoded after it, wait until the engine has released the ticket.
   void Await(Engine& engine, Version ticket) const {
     server().gates().Mark(session(), engine, ticket);
@@ -98,8 +107,24 @@ class ServerCall : public Call {
   }
 
  private:
+  friend class RehearsalScope;
+
   // The host of a ServerCall is a ServerHost: no other host makes such calls.
   ServerHost& server() const { return static_cast<ServerHost&>(host()); }
+};
+
+// While it lives, the commands of the call's host see `engine` instead of that of the keyspace.
+class RehearsalScope {
+ public:
+  RehearsalScope(const ServerCall& call, Engine& engine) : host_(call.server()) {
+    host_.set_rehearsal(&engine);
+  }
+  ~RehearsalScope() { host_.set_rehearsal(nullptr); }
+  RehearsalScope(const RehearsalScope&) = delete;
+  RehearsalScope& operator=(const RehearsalScope&) = delete;
+
+ private:
+  ServerHost& host_;
 };
 
 }  // namespace skep

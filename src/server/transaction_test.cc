@@ -91,6 +91,10 @@ TEST(Transaction, EveryCommandHasAnAnswer) {
     SCOPED_TRACE(command.name);
     EXPECT_TRUE(command.plan == nullptr || command.finish != nullptr);
     if (command.has(Command::kUnqueued) || !command.no_multi.empty()) continue;
+    if (command.has(Command::kReadsFirst)) {
+      EXPECT_TRUE(command.alone.needs_server());
+      continue;
+    }
     EXPECT_TRUE(command.finish != nullptr || std::ranges::count(kRunInPlace, command.name) == 1);
   }
 }

@@ -97,14 +97,12 @@ DIFFERENCES = {
              rb"database\r\n",
         example=("MULTI", "FLUSHALL"),
         parts_ways=True),
-    "what reads first is not queued": Entry(
-        reason="A transaction is one atomic batch, whose requests do not see each other's values.",
-        command=rb"(?:BITOP|COPY|SORT|SORT_RO|Z(?:DIFF|INTER|UNION)STORE|"
-                rb"GEOSEARCHSTORE) .*",
-        redis=rb"\+QUEUED\r\n",
-        skep=rb"-ERR Command not allowed inside a transaction: it reads before it writes, and a "
-             rb"transaction is one batch\r\n",
-        example=("MULTI", "BITOP NOT a b"),
+    "a transaction is about one database: COPY": Entry(
+        reason="An atomic batch belongs to one keyspace: EXEC has an error in the place of the copy.",
+        command=rb"COPY .* DB .*",
+        redis=rb":[01]\r\n",
+        skep=rb"-ERR COPY: a transaction is about one database\r\n",
+        example=("SET a 1", "MULTI", "COPY a b DB 3", "EXEC"),
         parts_ways=True),
     "SORT knows nothing of other commands": Entry(
         reason="Redis looks at errno, which it has not cleared: a number of an earlier command that "

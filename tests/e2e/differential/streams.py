@@ -147,10 +147,7 @@ class Stream:
 
 
 # What a transaction of Skep refuses (differences.py has the examples), and what comes instead.
-NOT_QUEUED = {"SELECT": "FLUSHDB", "FLUSHALL": "FLUSHDB", "BITOP": "SETBIT", "COPY": "RENAMENX",
-              "SORT": "LRANGE", "SORT_RO": "ZRANGE", "ZDIFFSTORE": "ZDIFF", "ZINTERSTORE": "ZINTER",
-              "ZUNIONSTORE": "ZUNION", "GEOSEARCHSTORE": "GEOSEARCH", "GEORADIUS": "GEORADIUS_RO",
-              "GEORADIUSBYMEMBER": "GEORADIUSBYMEMBER_RO"}
+NOT_QUEUED = {"SELECT": "FLUSHDB", "FLUSHALL": "FLUSHDB"}
 # Words of JUNK that are times.
 LONG_TIMEOUTS = {b"1e3", b"-0", b"01", b"+1", b"0x1", b"1.5"}
 NAMES = list(COMMANDS)
