@@ -19,7 +19,7 @@ std::vector<Command> JoinGroups() {
                            StringCommands(), HashCommands(), ListCommands(), SetCommands(),
                            SortedSetCommands(), SortedSetRangeCommands(), SortedSetJoinCommands(),
                            BlockingCommands(), HyperLogLogCommands(), SortCommands(), GeoCommands(),
-                           GeoSearchCommands(), DumpCommands()}) {
+                           GeoSearchCommands(), DumpCommands(), AloneCommands(), DebugCommands()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   std::ranges::sort(all, {}, &Command::name);

@@ -11,6 +11,9 @@ using enum Command::Flag;
 constexpr Command kServerCommands[] = {
     {"auth", -2, kLocal | kNoAuth, 0, 0, 0, "connection", "1.0.0", "[username] password",
      "Authenticates the connection.", nullptr, nullptr, RunAuth},
+    {"bgrewriteaof", 1, kAdmin, 0, 0, 0, "server", "1.0.0", "",
+     "Begins to write a snapshot, which makes the log shorter.", nullptr, nullptr, RunBgRewriteAof,
+     "it is not of the transaction"},
     {"bgsave", -1, kAdmin, 0, 0, 0, "server", "1.0.0", "[SCHEDULE]",
      "Begins to write a snapshot of all databases.", nullptr, nullptr, RunBgSave,
      "it is not of the transaction"},

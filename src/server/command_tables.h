@@ -1,5 +1,6 @@
-// command_tables.h: the tables of the commands about collections, of which command_table.cc makes
-// the one table of all commands. Each is at the end of the file that has its commands' functions.
+// command_tables.h: the tables of the commands about collections and of some others, of which
+// command_table.cc makes the one table of all commands. Each is at the end of the file that has its
+// commands' functions.
 #pragma once
 
 #include <span>
@@ -8,7 +9,9 @@
 
 namespace skep {
 
+std::span<const Command> AloneCommands();           // commands_alone.cc
 std::span<const Command> BlockingCommands();        // commands_blocking.cc
+std::span<const Command> DebugCommands();           // commands_debug.cc
 std::span<const Command> DumpCommands();            // commands_dump.cc
 std::span<const Command> GeoCommands();             // commands_geo.cc
 std::span<const Command> GeoSearchCommands();       // commands_geo_search.cc

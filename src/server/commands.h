@@ -39,6 +39,7 @@ void RunShutdown(const ServerCall& call);
 
 // commands_persistence.cc
 void RunSave(const ServerCall& call);
+void RunBgRewriteAof(const ServerCall& call);
 void RunBgSave(const ServerCall& call);
 void FinishLastSave(const ServerCall& call, const Batch& batch, uint32_t slot);
 

@@ -226,12 +226,42 @@ void ClientUnblock(const ServerCall& call) {
   call.reply().Integer(call.state().waiters().Unblock(static_cast<uint64_t>(*id), state) ? 1 : 0);
 }
 
+// CLIENT TRACKING and its kin: no client is told which keys have changed.
+void ClientTracking(const ServerCall& call) {
+  const bool on = EqualsIgnoringCase(call.arg(2), "on");
+  if (!on && !EqualsIgnoringCase(call.arg(2), "off")) return call.Error(kSyntaxError);
+  if (on) return call.Error("ERR clients are not told which keys have changed");
+  call.reply().SimpleString("OK");
+}
+
+void ClientTrackingInfo(const ServerCall& call) {
+  RespWriter reply = call.reply();
+  reply.Map(3);
+  reply.Bulk("flags");
+  reply.Set(1);
+  reply.Bulk("off");
+  reply.Bulk("redirect");
+  reply.Integer(-1);
+  reply.Bulk("prefixes");
+  reply.Array(0);
+}
+
+void ClientGetRedir(const ServerCall& call) { call.reply().Integer(-1); }
+
+void ClientCaching(const ServerCall& call) {
+  call.Error(
+      "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
+      "OPTOUT mode enabled");
+}
+
 constexpr Subcommand kClientSubcommands[] = {
+    {"caching", 3, "<YES | NO>", "Return an error: there is no tracking.", ClientCaching},
     {"durability", 3, "<ALWAYS | NEXT | DEFAULT>",
      "Reply when a write survives a power loss: always, to the next command; or as appendfsync "
      "says.",
      ClientDurability},
     {"getname", 2, "", "Return the name of the current connection.", ClientGetName},
+    {"getredir", 2, "", "Return -1: there is no tracking.", ClientGetRedir},
     {"id", 2, "", "Return the ID of the current connection.", ClientId},
     {"info", 2, "", "Return information about the current client connection.", ClientInfoLine},
     {"kill", -3, "<addr | filter value [filter value ...]>",
@@ -249,6 +279,9 @@ constexpr Subcommand kClientSubcommands[] = {
     {"setinfo", 4, "<LIB-NAME | LIB-VER> <value>", "Name the library of the current connection.",
      ClientSetInfo},
     {"setname", 3, "<name>", "Assign the name <name> to the current connection.", ClientSetName},
+    {"tracking", -3, "OFF", "Do nothing: clients are not told which keys have changed.",
+     ClientTracking},
+    {"trackinginfo", 2, "", "Return that there is no tracking.", ClientTrackingInfo},
     {"unblock", -3, "<id> [TIMEOUT | ERROR]", "End the wait of a client for a key.", ClientUnblock},
     {"unpause", 2, "", "End a pause.", ClientUnpause},
 };

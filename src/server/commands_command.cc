@@ -193,7 +193,7 @@ std::optional<std::vector<KeyInCall>> KeysOf(const ServerCall& call) {
   std::string_view error;
   if (command == nullptr) {
     error = "ERR Invalid command specified";
-  } else if (command->first_key == 0) {
+  } else if (!HasKeys(*command)) {
     error = "ERR The command has no key arguments";
   } else if (!AcceptsCount(command->arity, words.size())) {
     error = "ERR Invalid number of arguments specified for command";

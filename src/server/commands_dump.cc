@@ -180,6 +180,9 @@ constexpr Command kCommands[] = {
     {"restore", -4, kWrite | kStores, 1, 1, 1, "generic", "2.6.0",
      "key milliseconds payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
      "Stores a value that DUMP has returned.", PlanRestore, FinishRestore, RunRestore},
+    {"restore-asking", -4, kWrite | kStores, 1, 1, 1, "server", "3.0.0",
+     "key milliseconds payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+     "Does what RESTORE does.", PlanRestore, FinishRestore, RunRestore},
 };
 
 }  // namespace

@@ -1,8 +1,15 @@
-// Commands about HyperLogLogs: PFADD, PFCOUNT, PFMERGE. The functions that do their work are in
-// types/hyperloglog.h.
+// Commands about HyperLogLogs: PFADD, PFCOUNT, PFMERGE, PFDEBUG, PFSELFTEST. The functions that do
+// their work are in types/hyperloglog.h.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+
+#include "base/ascii.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
 #include "server/type_args.h"
+#include "types/hyperloglog.h"
 
 namespace skep {
 namespace commands_hyperloglog {
@@ -12,6 +19,8 @@ const Function* const kAdd = TypeFunctionNamed("hll-add");
 const Function* const kCount = TypeFunctionNamed("hll-count");
 const Function* const kUnion = TypeFunctionNamed("hll-union");
 const Function* const kStore = TypeFunctionNamed("hll-store");
+const Function* const kDense = TypeFunctionNamed("hll-dense");
+const Function* const kRuns = TypeFunctionNamed("hll-runs");
 
 Plan PlanAdd(const Call& call, Batch& batch) {
   return PlanOnKey(call, batch, kAdd, call.args().subspan(2));
@@ -71,6 +80,68 @@ void FinishMerge(const Call& call, const Batch& batch, uint32_t slot) {
   if (!WasRefused(call, batch, slot, call.args().size())) call.reply().SimpleString("OK");
 }
 
+// ---- PFDEBUG: what a HyperLogLog has inside, read by a function
+
+enum class Inside : uint8_t { kDecode, kEncoding, kRegisters, kToDense };
+
+std::optional<Inside> InsideNamed(std::string_view word) {
+  if (EqualsIgnoringCase(word, "decode")) return Inside::kDecode;
+  if (EqualsIgnoringCase(word, "encoding")) return Inside::kEncoding;
+  if (EqualsIgnoringCase(word, "getreg")) return Inside::kRegisters;
+  if (EqualsIgnoringCase(word, "todense")) return Inside::kToDense;
+  return std::nullopt;
+}
+
+// As in Redis, an absent key is told before a wrong subcommand.
+Plan PlanInside(const Call& call, Batch& batch) {
+  const auto inside = InsideNamed(call.arg(1));
+  batch.Apply(call.arg(2),
+              inside == Inside::kDecode    ? kRuns
+              : inside == Inside::kToDense ? kDense
+                                           : kUnion,
+              {});
+  return Plan::Requests();
+}
+
+void ReplyRegisters(const Call& call, std::string_view bytes) {
+  types::Registers registers;
+  std::memcpy(&registers, bytes.data(), sizeof registers);
+  RespWriter reply = call.reply();
+  reply.Array(registers.values.size());
+  for (const uint8_t value : registers.values) reply.Integer(value);
+}
+
+void FinishInside(const Call& call, const Batch& batch, uint32_t slot) {
+  const Outcome& out = batch.outcome(slot);
+  if (WasRefused(call, batch, slot, 1)) return;
+  if (!out.present) return call.Error("ERR The specified key does not exist");
+  const auto inside = InsideNamed(call.arg(1));
+  if (!inside) {
+    return call.Error(
+        fmt::format("ERR Unknown PFDEBUG subcommand '{}'", call.arg(1).substr(0, 128)));
+  }
+  if (call.args().size() != 3) {
+    return call.Error(
+        fmt::format("ERR Wrong number of arguments for the '{}' subcommand", call.arg(1)));
+  }
+  switch (*inside) {
+    case Inside::kDecode:
+      if (out.integer == 0) return call.Error("ERR HLL encoding is not sparse");
+      return call.reply().Bulk(out.value);
+    case Inside::kEncoding:
+      return call.reply().SimpleString(out.value[0] != 0 ? "dense" : "sparse");
+    case Inside::kRegisters:
+      return ReplyRegisters(call, out.value);
+    case Inside::kToDense:
+      return call.reply().Integer(out.integer);
+  }
+}
+
+void FinishSelfTest(const Call& call, const Batch&, uint32_t) {
+  if (types::PassesSelfTest()) return call.reply().SimpleString("OK");
+  call.Error("ERR TESTFAILED the estimates of HyperLogLogs are wrong");
+}
+
 using enum Command::Flag;
 
 constexpr Command kCommands[] = {
@@ -79,6 +150,11 @@ constexpr Command kCommands[] = {
     {"pfcount", -2, kReadOnly | kRange | kAtomicKeys, 1, -1, 1, "hyperloglog", "2.8.9",
      "key [key ...]", "Estimates how many elements HyperLogLogs have together.", PlanCount,
      FinishCount},
+    {"pfdebug", 3, kWrite | kStores | kAdmin, 2, 2, 1, "hyperloglog", "2.8.9",
+     "DECODE | ENCODING | GETREG | TODENSE key",
+     "Tells how a HyperLogLog is kept, or makes it dense.", PlanInside, FinishInside},
+    {"pfselftest", 1, kAdmin, 0, 0, 0, "hyperloglog", "2.8.9", "",
+     "Tests the estimates of HyperLogLogs.", nullptr, FinishSelfTest},
     {"pfmerge", -2, kWrite | kStores | kAtomic, 1, -1, 1, "hyperloglog", "2.8.9",
      "destination [source [source ...]]", "Unites HyperLogLogs.", PlanMerge, FinishMerge},
 };

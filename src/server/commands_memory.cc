@@ -77,8 +77,17 @@ void MemoryStats(const ServerCall& call) {
   reply.Double(100 * ratio(used, state.memory_peak()));
 }
 
+void MemoryMallocStats(const ServerCall& call) {
+  call.reply().Bulk("Stats not supported for the current allocator");
+}
+
+// Memory that is freed goes back to the system by itself.
+void MemoryPurge(const ServerCall& call) { call.reply().SimpleString("OK"); }
+
 constexpr Subcommand kMemorySubcommands[] = {
     {"doctor", 2, "", "Return what is wrong with the server's memory.", MemoryDoctor},
+    {"malloc-stats", 2, "", "Return that the allocator tells nothing.", MemoryMallocStats},
+    {"purge", 2, "", "Do nothing: freed memory goes back to the system by itself.", MemoryPurge},
     {"stats", 2, "", "Return what memory is used for.", MemoryStats},
     {"usage", -3, "<key> [SAMPLES <count>]",
      "Return the bytes of a key, its value and its deadline.", nullptr},

@@ -50,6 +50,16 @@ void RunBgSave(const ServerCall& call) {
   call.reply().SimpleString("Background saving started");
 }
 
+// A log is shortened by snapshots.
+void RunBgRewriteAof(const ServerCall& call) {
+  durable::Persistence* const persistence = call.administration().persistence();
+  if (persistence == nullptr) return call.Error(kNoDirectory);
+  if (!persistence->saver().Request()) {
+    return call.Error("ERR Background append only file rewriting already in progress");
+  }
+  call.reply().SimpleString("Background append only file rewriting started");
+}
+
 void FinishLastSave(const ServerCall& call, const Batch&, uint32_t) {
   durable::Persistence* const persistence = call.administration().persistence();
   const uint64_t last_ms = persistence == nullptr ? 0 : persistence->saver().statistics().last_ms;

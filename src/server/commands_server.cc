@@ -17,47 +17,58 @@ namespace {
 
 void ConfigGet(const ServerCall& call) {
   const ServerOptions options = call.administration().options();
-  std::vector<std::pair<std::string_view, const OptionInfo*>> found;
-  const auto add = [&](std::string_view name, const OptionInfo* option) {
-    if (std::ranges::find(found, std::pair(name, option)) == found.end()) {
-      found.emplace_back(name, option);
+  // By the names that they were asked by, of which an option may have two.
+  std::vector<std::pair<std::string_view, std::string>> found;
+  const auto add = [&](std::string_view name, std::string value) {
+    if (std::ranges::find(found, name, [](const auto& pair) { return pair.first; }) ==
+        found.end()) {
+      found.emplace_back(name, std::move(value));
     }
   };
   for (const std::string_view pattern : call.args().subspan(2)) {
-    for (const OptionInfo* option : MatchOptions(pattern)) add(option->name, option);
+    for (const OptionInfo* option : MatchOptions(pattern)) add(option->name, option->get(options));
     const std::string lower = LowerCase(pattern);
     for (const OldOptionName& old : OldOptionNames()) {
-      if (GlobMatch(lower, old.name)) add(old.name, FindOption(old.option));
+      if (GlobMatch(lower, old.name)) add(old.name, FindOption(old.option)->get(options));
+    }
+    for (const UnusedOption& option : AllUnusedOptions()) {
+      if (GlobMatch(lower, option.name))
+        add(option.name, call.state().unused_options().Get(option));
     }
   }
   RespWriter reply = call.reply();
   reply.Map(found.size());
-  for (const auto& [name, option] : found) {
+  for (const auto& [name, value] : found) {
     reply.Bulk(name);
-    reply.Bulk(option->get(options));
+    reply.Bulk(value);
   }
+}
+
+std::string ConfigSetFailure(std::string_view name, std::string_view why) {
+  return fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}", name, why);
 }
 
 // Why these changes cannot be made while the server runs; empty if they can.
 std::string ConfigSetError(std::span<const OptionChange> changes) {
   for (size_t i = 0; i < changes.size(); ++i) {
-    const std::string_view name = changes[i].first;
+    const auto& [name, value] = changes[i];
     const OptionInfo* const option = FindOption(name);
-    if (option == nullptr) {
+    const UnusedOption* const unused = FindUnusedOption(name);
+    if (option == nullptr && unused == nullptr) {
       return fmt::format("ERR Unknown option or number of arguments for CONFIG SET - '{}'", name);
     }
-    if (!option->mutable_at_run_time) {
-      return fmt::format(
-          "ERR CONFIG SET failed (possibly related to argument '{}') - can't set immutable config",
-          name);
+    if (option != nullptr && !option->mutable_at_run_time) {
+      return ConfigSetFailure(name, "can't set immutable config");
     }
-    for (size_t j = 0; j < i; ++j) {
-      if (FindOption(changes[j].first) == option) {
-        return fmt::format(
-            "ERR CONFIG SET failed (possibly related to argument '{}') - duplicate parameter",
-            name);
-      }
+    if (unused != nullptr) {
+      const Status s = CheckUnusedOption(*unused, value);
+      if (!s.ok()) return ConfigSetFailure(name, s.what());
     }
+    // An option that has two names may be given by both, as in Redis: the last one holds.
+    const bool is_double = std::ranges::any_of(changes.first(i), [&](const OptionChange& before) {
+      return EqualsIgnoringCase(before.first, name);
+    });
+    if (is_double) return ConfigSetFailure(name, "duplicate parameter");
   }
   return {};
 }
@@ -82,8 +93,14 @@ void ConfigSet(const ServerCall& call) {
     changes.emplace_back(call.arg(i), call.arg(i + 1));
   }
   if (const std::string error = ConfigSetError(changes); !error.empty()) return call.Error(error);
-  if (const std::string error = call.administration().SetOptions(changes); !error.empty()) {
+  std::vector<OptionChange> used = changes;
+  std::erase_if(used, [](const OptionChange& change) { return FindUnusedOption(change.first); });
+  if (const std::string error = call.administration().SetOptions(used); !error.empty()) {
     return call.Error("ERR " + error);
+  }
+  for (const auto& [name, value] : changes) {
+    const UnusedOption* const unused = FindUnusedOption(name);
+    if (unused != nullptr) call.state().unused_options().Set(*unused, value);
   }
   AwaitSyncOfAll(call);
   call.reply().SimpleString("OK");

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/ascii.h"
+#include "base/decimal.h"
 
 namespace skep {
 namespace {
@@ -52,6 +54,48 @@ constexpr Exception kExceptions[] = {
     {"watch", "RO"},
 };
 
+// The commands of which a word says how many keys follow it.
+struct CountedKeys {
+  std::string_view name;
+  size_t count_at;
+  std::string_view flags;
+};
+constexpr std::string_view kPops = "RW access delete";
+constexpr CountedKeys kCountedKeys[] = {
+    {"blmpop", 2, kPops},      {"bzmpop", 2, kPops},      {"lmpop", 1, kPops},
+    {"sintercard", 1, kReads}, {"zdiff", 1, kReads},      {"zdiffstore", 2, kReads},
+    {"zinter", 1, kReads},     {"zintercard", 1, kReads}, {"zinterstore", 2, kReads},
+    {"zmpop", 1, kPops},       {"zunion", 1, kReads},     {"zunionstore", 2, kReads},
+};
+
+// The commands that may end with STORE and a key, or with STOREDIST and a key.
+constexpr std::string_view kMayStore[] = {"georadius", "georadiusbymember", "sort"};
+
+void AddCounted(const Command& command, std::span<const std::string_view> words,
+                std::vector<KeyInCall>& keys) {
+  const auto counted = std::ranges::find(kCountedKeys, command.name, &CountedKeys::name);
+  if (counted == std::end(kCountedKeys)) return;
+  const auto count = ParseInt64(words[counted->count_at]);
+  const auto rest = words.subspan(counted->count_at + 1);
+  // As in Redis, a wrong number of keys is an error of the whole.
+  if (!count || *count < 1 || std::cmp_greater(*count, rest.size())) return keys.clear();
+  for (const std::string_view key : rest.first(static_cast<size_t>(*count))) {
+    keys.push_back({.key = key, .flags = counted->flags});
+  }
+}
+
+void AddStored(const Command& command, std::span<const std::string_view> words,
+               std::vector<KeyInCall>& keys) {
+  if (std::ranges::find(kMayStore, command.name) == std::end(kMayStore)) return;
+  std::string_view stored;
+  for (size_t i = 2; i + 1 < words.size(); ++i) {
+    const bool stores = EqualsIgnoringCase(words[i], "store") ||
+                        (command.name != "sort" && EqualsIgnoringCase(words[i], "storedist"));
+    if (stores) stored = words[++i];
+  }
+  if (stored.data() != nullptr) keys.push_back({.key = stored, .flags = "OW update"});
+}
+
 bool HasWord(std::span<const std::string_view> words, std::string_view wanted) {
   return std::ranges::any_of(
       words, [&](std::string_view word) { return EqualsIgnoringCase(word, wanted); });
@@ -88,6 +132,11 @@ std::vector<KeySpec> KeySpecsOf(const Command& command) {
   return {first, second};
 }
 
+bool HasKeys(const Command& command) {
+  return command.first_key != 0 || std::ranges::find(kCountedKeys, command.name,
+                                                     &CountedKeys::name) != std::end(kCountedKeys);
+}
+
 std::vector<KeyInCall> KeysInCall(const Command& command, std::span<const std::string_view> words) {
   std::vector<KeyInCall> keys;
   for (const KeySpec& spec : KeySpecsOf(command)) {
@@ -98,6 +147,8 @@ std::vector<KeyInCall> KeysInCall(const Command& command, std::span<const std::s
       keys.push_back({.key = words[i], .flags = flags});
     }
   }
+  AddCounted(command, words, keys);
+  AddStored(command, words, keys);
   return keys;
 }
 

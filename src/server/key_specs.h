@@ -23,7 +23,10 @@ struct KeySpec {
   int step;
 };
 
-// Empty for a command without keys.
+// Whether a call of the command can name keys.
+bool HasKeys(const Command& command);
+
+// Empty for a command without keys, and for one whose first key has no fixed place.
 std::vector<KeySpec> KeySpecsOf(const Command& command);
 
 // A key among the words of a call, with the flags that hold for this call.
@@ -31,6 +34,8 @@ struct KeyInCall {
   std::string_view key;
   std::string_view flags;
 };
+// Requires that the command accepts the number of words. Empty if the words name keys in no way
+// that the command takes.
 std::vector<KeyInCall> KeysInCall(const Command& command, std::span<const std::string_view> words);
 
 // The words between spaces.

@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 2> kNodeLayouts = {"heads", "paper"};
 static_assert(static_cast<int>(NodeLayout::kHeads) == 0);
 static_assert(static_cast<int>(NodeLayout::kPaper) == 1);
 constexpr std::array<std::string_view, 1> kPolicies = {"noeviction"};
+constexpr std::array<std::string_view, 3> kDebugClients = {"no", "local", "yes"};
 constexpr std::array<std::string_view, 3> kSyncs = {"always", "everysec", "no"};
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint32_t kSyncAgeMsMin = 1000;
@@ -141,6 +142,9 @@ constexpr OptionInfo kOptions[] = {
     Row<Flag<&S::protected_mode>>(
         "protected-mode", "yes|no", kAtStart,
         "Refuse to start if other machines could connect without a password."),
+    Row<OneOf<&S::enable_debug_command, kDebugClients>>(
+        "enable-debug-command", "no|local|yes", kAtStart,
+        "Who may use DEBUG, which can stop a worker: nobody, clients of this machine, all."),
     Row<Text<&S::engine>>("engine", "NAME", kAtStart, "Index that holds every keyspace."),
     Row<Number<&S::databases, 1, 65536>>("databases", "N", kAtStart,
                                          "Keyspaces that SELECT can choose."),

@@ -38,6 +38,7 @@ struct ServerOptions {
   uint64_t auto_snapshot_min_size = uint64_t{1} << 30;  // size of the log since the last snapshot
   std::string requirepass;                              // empty: none
   bool protected_mode = true;
+  std::string enable_debug_command = "no";
   uint32_t workers = 0;  // 0: one a core
   std::string engine = "btree";
   uint32_t databases = 16;

@@ -25,6 +25,7 @@
 #include "server/reply_memory.h"
 #include "server/server_log.h"
 #include "server/slow_log.h"
+#include "server/unused_options.h"
 #include "skep/store.h"
 
 namespace skep {
@@ -68,6 +69,7 @@ class ServerState {
   const CurrentOptions& options() const { return options_; }
   // As CurrentOptions::Set; applies the new options to the parts of this state.
   std::string SetOptions(std::span<const OptionChange> changes);
+  UnusedOptions& unused_options() { return unused_options_; }
 
   Keyspaces& keyspaces() { return *keyspaces_; }
   // Null if the store is only in memory.
@@ -109,6 +111,7 @@ class ServerState {
   const Environment environment_;
   const EngineInfo* const engine_;
   CurrentOptions options_;
+  UnusedOptions unused_options_;
   ServerLog log_;
   const uint64_t start_ms_;
   const uint64_t start_unix_s_;

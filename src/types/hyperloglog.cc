@@ -1,5 +1,7 @@
 #include "types/hyperloglog.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -361,11 +363,43 @@ FunctionEffect StoreRegisters(const FunctionInput& input) {
   return Replaced(log, 0, *input.scratch);
 }
 
+FunctionEffect MakeDense(const FunctionInput& input) {
+  if (!input.value) return Number(0);
+  if (!HyperLogLog::IsOne(*input.value)) return Failure(kNotOne);
+  HyperLogLog log(*input.value);
+  if (log.is_dense()) return Number(0);
+  if (!log.MakeDense()) return Failure(kCorrupted);
+  return Replaced(log, 1, *input.scratch);
+}
+
+// z:5 five registers are 0, as a short run; Z:500 as a long one; v:3,2 two have the value 3.
+FunctionEffect DescribeRuns(const FunctionInput& input) {
+  if (!input.value) return Number(0);
+  if (!HyperLogLog::IsOne(*input.value)) return Failure(kNotOne);
+  if (HyperLogLog(*input.value).is_dense()) return Number(0);
+  std::string text;
+  std::string_view rest = input.value->substr(kHeadBytes);
+  while (!rest.empty()) {
+    const auto run = RunAt(rest);
+    if (!run) return Failure(kCorrupted);
+    rest.remove_prefix(run->bytes);
+    if (run->value > 0) {
+      text += fmt::format("v:{},{} ", run->value, run->length);
+    } else {
+      text += fmt::format("{}:{} ", run->bytes == 1 ? 'z' : 'Z', run->length);
+    }
+  }
+  if (!text.empty()) text.pop_back();
+  return {.returned = input.scratch->Copy(text), .integer = 1};
+}
+
 constexpr TypeFunction kHyperLogLogFunctions[] = {
     {"hll-add", AddElements, kString},
     {"hll-count", CountElements, kString, true},
     {"hll-union", UniteRegisters, kString, true},
     {"hll-store", StoreRegisters, kString},
+    {"hll-dense", MakeDense, kString},
+    {"hll-runs", DescribeRuns, kString, true},
 };
 
 }  // namespace
@@ -382,6 +416,29 @@ int64_t EstimateOf(std::span<const uint8_t, kRegisters> registers) {
   }
   z += kCount * Sigma(of_value[0] / kCount);
   return std::llround(kAlpha * kCount * kCount / z);
+}
+
+bool PassesSelfTest() {
+  constexpr uint64_t kElementsMax = 100'000;
+  // Six times the standard error, 1.04 / sqrt(kRegisters), and one for counts that are small.
+  constexpr double kErrorMax = 6 * 1.04 / 128;
+  HyperLogLog log;
+  HyperLogLog dense;
+  if (!dense.MakeDense()) return false;
+  uint64_t next = 10;
+  for (uint64_t n = 1; n <= kElementsMax; ++n) {
+    const Observation seen = ObservationOf({reinterpret_cast<const char*>(&n), sizeof n});
+    if (!log.Raise(seen.index, seen.rank) || !dense.Raise(seen.index, seen.rank)) return false;
+    if (n != next) continue;
+    next *= 10;
+    Registers registers;
+    Registers same;
+    if (!log.RaiseTo(registers.values) || !dense.RaiseTo(same.values)) return false;
+    if (registers.values != same.values) return false;
+    const auto error = static_cast<double>(EstimateOf(registers.values)) - static_cast<double>(n);
+    if (std::abs(error) > kErrorMax * static_cast<double>(n) + 1) return false;
+  }
+  return log.is_dense();
 }
 
 std::span<const TypeFunction> HyperLogLogFunctions() { return kHyperLogLogFunctions; }

@@ -27,6 +27,8 @@
 //   hll-count                              the estimate
 //   hll-union  nothing, or a Registers     the estimate      a Registers: the larger of each
 //   hll-store  a Registers                                   the larger ones are stored
+//   hll-dense                              1: it was sparse  it is dense, if there is one
+//   hll-runs                               1: it is sparse   its runs, as PFDEBUG DECODE has them
 //
 // Thread safety: all functions are pure. Cost: a pass over the registers; to store, a copy.
 #pragma once
@@ -52,5 +54,9 @@ static_assert(sizeof(Registers) == 1 + kRegisters);
 
 // The estimated number of elements.
 int64_t EstimateOf(std::span<const uint8_t, kRegisters> registers);
+
+// Whether estimates have the errors that they may have, and the forms agree on each register. Cost:
+// some milliseconds.
+bool PassesSelfTest();
 
 }  // namespace skep::types

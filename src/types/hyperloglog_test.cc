@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,41 @@ TEST(HyperLogLog, WrongBytes) {
   Log log;
   EXPECT_EQ(log.Run("hll-store", "short").status.code(), Code::kInvalidArgument);
 }
+
+// Goal: hll-dense changes the form, once, and no register; hll-runs has all registers of a sparse
+// one, and nothing of a dense one.
+TEST(HyperLogLog, BecomesDenseAndIsDescribed) {
+  Log log;
+  EXPECT_EQ(log.Run("hll-dense").integer, 0) << "there is none";
+  EXPECT_EQ(log.Run("hll-runs").integer, 0);
+  EXPECT_FALSE(log.value());
+  log.Add({});
+  EXPECT_EQ(log.Run("hll-runs").returned, "Z:16384");
+  log.Add({"a", "b", "c"});
+  std::istringstream runs{std::string(log.Run("hll-runs").returned)};
+  size_t registers = 0;
+  size_t raised = 0;
+  for (std::string run; runs >> run;) {
+    const size_t comma = run.find(',');
+    const size_t length = std::stoul(run.substr(comma == std::string::npos ? 2 : comma + 1));
+    registers += length;
+    if (run[0] == 'v') raised += length;
+    EXPECT_EQ(run[0] == 'Z', length > 64 && run[0] != 'v') << run;
+  }
+  EXPECT_EQ(registers, kRegisters);
+  EXPECT_EQ(raised, 3u);
+  const std::string before = log.Registers();
+  EXPECT_EQ(log.Run("hll-dense").integer, 1);
+  EXPECT_TRUE(log.is_dense());
+  EXPECT_EQ(log.Registers().substr(1), before.substr(1));
+  EXPECT_EQ(log.Run("hll-dense").integer, 0);
+  EXPECT_EQ(log.Run("hll-runs").integer, 0);
+  log.value() = "no HyperLogLog";
+  EXPECT_EQ(log.Run("hll-dense").status.code(), Code::kWrongType);
+  EXPECT_EQ(log.Run("hll-runs").status.code(), Code::kWrongType);
+}
+
+TEST(HyperLogLog, PassesItsSelfTest) { EXPECT_TRUE(PassesSelfTest()); }
 
 }  // namespace
 }  // namespace skep::types

@@ -19,7 +19,7 @@ def missing_in_page():
     section = PAGE.read_text(encoding="utf-8").split(TITLE, 1)[1].split("\n## ", 1)[0]
     names = set()
     for row in re.findall(r"^\| (.+?) \| (.+?) \|", section, re.MULTILINE):
-        container = re.fullmatch(r"of `([A-Z]+)`", row[0])
+        container = re.match(r"of `([A-Z]+)`", row[0])
         prefix = f"{container.group(1)}|" if container else ""
         for code in re.findall(r"`([^`]+)`", row[1]):
             names |= {(prefix + word).lower() for word in code.split()}
