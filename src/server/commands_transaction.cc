@@ -24,8 +24,8 @@ class Execution {
 
   void Run() {
     const uint64_t began_ns = call_.MonotonicNs();
-    for (int attempt = 0; !Try(); ++attempt) {
-      if (attempt == kOptimisticAttemptsMax) return call_.Error(kWrittenAllTheTime);
+    for (int attempts = 1; !Try(); ++attempts) {
+      if (attempts == kOptimisticAttemptsMax) return call_.Error(kWrittenAllTheTime);
     }
     // The commands share one batch, so they share its time, too.
     const uint64_t share_ns = (call_.MonotonicNs() - began_ns) / std::max<size_t>(steps_.size(), 1);

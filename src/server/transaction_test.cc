@@ -1,6 +1,7 @@
 // The queue and the watches of a connection, by themselves, and on a server in one thread.
 #include "server/transaction.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "model/model_engine.h"
 #include "server/command.h"
+#include "server/optimistic_write.h"
 #include "server/server.h"
 #include "server/watch_counting_engine.h"
 #include "sim/simulation.h"
@@ -218,6 +220,92 @@ TEST(TransactionOnServer, LeavesNoWatch) {
     settle();
     EXPECT_EQ(engine->watches(), 0u);
   }
+}
+
+// An engine in which a key is written as soon as it is watched, the first times.
+class Disturbed final : public WatchCountingEngine {
+ public:
+  explicit Disturbed(const EngineOptions& options)
+      : WatchCountingEngine(std::make_unique<ModelEngine>(options)) {}
+
+  Version Execute(Batch& batch) override {
+    const Version ticket = inner().Execute(batch);
+    gate_.Release(inner().gate().released());
+    return ticket;
+  }
+  Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override {
+    const auto watch = WatchCountingEngine::Watch(key, now_ms);
+    ++watched;
+    if (disturbances == 0) return watch;
+    --disturbances;
+    Batch batch;
+    batch.Put(key, std::to_string(disturbances));
+    Execute(batch);
+    return watch;
+  }
+
+  int watched = 0;
+  int disturbances = 0;
+};
+
+// Goal: a rehearsed transaction begins again when one of its keys has changed, and then sees what
+// that has become; it gives up after kOptimisticAttemptsMax attempts, with nothing done. It leaves
+// no watch.
+TEST(TransactionOnServer, IsRehearsedAgain) {
+  static Disturbed* engine;
+  static constexpr EngineInfo kModel{"model", "",
+                                     [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+                                       auto made = std::make_unique<Disturbed>(options);
+                                       engine = made.get();
+                                       return made;
+                                     }};
+  Simulation sim(5);
+  ServerOptions options;
+  options.workers = 1;
+  options.logfile = "log";
+  Server server(options, {sim.clock(), sim.random(), sim.disk(), sim.network()}, &kModel);
+  ASSERT_TRUE(server.Start().ok());
+  sim.AddActor("worker", [&] { return server.worker(0).Turn(-1); });
+  auto stream = std::move(*sim.network().Connect("127.0.0.1:6379", 0));
+  const auto answer = [&](std::string_view lines) {
+    std::string_view rest = lines;
+    const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(20)); };
+    for (; !rest.empty(); settle()) {
+      const ssize_t taken = stream->Write(rest);
+      rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(taken, 0)));
+    }
+    std::string received;
+    char buffer[4096];
+    for (ssize_t n; (n = stream->Read(buffer, sizeof buffer)) > 0; settle()) {
+      received.append(buffer, static_cast<size_t>(n));
+    }
+    return received;
+  };
+  constexpr std::string_view kTransaction = "MULTI\r\nSORT a STORE b\r\nCOPY b c\r\nEXEC\r\n";
+  constexpr std::string_view kCopy = "MULTI\r\nAPPEND a x\r\nCOPY a b REPLACE\r\nEXEC\r\n";
+  constexpr std::string_view kQueued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n";
+
+  answer("RPUSH a 2 1\r\n");
+  EXPECT_EQ(answer(kTransaction), std::string(kQueued) + "*2\r\n:2\r\n:1\r\n");
+  EXPECT_EQ(engine->watched, 3);
+  EXPECT_EQ(engine->watches(), 0u);
+
+  // Both keys of each of three attempts are written.
+  answer("DEL a b c\r\n");
+  engine->watched = 0;
+  engine->disturbances = 6;
+  EXPECT_EQ(answer(kCopy), std::string(kQueued) + "*2\r\n:2\r\n:1\r\n");
+  EXPECT_EQ(engine->watched, 8);
+  EXPECT_EQ(answer("MGET a b\r\n"), "*2\r\n$2\r\n1x\r\n$2\r\n1x\r\n");
+
+  answer("DEL a b\r\n");
+  engine->watched = 0;
+  engine->disturbances = 2 * kOptimisticAttemptsMax;
+  EXPECT_EQ(answer(kCopy), fmt::format("{}-{}\r\n", kQueued, kWrittenAllTheTime));
+  EXPECT_EQ(engine->watched, 2 * kOptimisticAttemptsMax);
+  EXPECT_EQ(engine->disturbances, 0);
+  EXPECT_EQ(engine->watches(), 0u);
+  EXPECT_EQ(answer("MGET a b\r\n"), "*2\r\n$1\r\n1\r\n$1\r\n0\r\n");
 }
 
 }  // namespace
