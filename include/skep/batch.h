@@ -78,6 +78,19 @@ struct Hint {
   uint16_t generation() const { return static_cast<uint16_t>(bits >> 48); }
 };
 
+// A part of a value: from the byte `first` to the byte `last`, both included. Numbers below 0 count
+// from the end, -1 is the last byte; a part that begins or ends outside the value is cut.
+struct ByteRange {
+  int64_t first;
+  int64_t last;
+
+  // Where the part begins in a value of so many bytes, and where it ends: begin <= end.
+  struct Bounds {
+    size_t begin, end;
+  };
+  Bounds Of(size_t value_bytes) const;
+};
+
 enum class Op : uint8_t {
   kGet,
   kPut,     // store, absent or not
@@ -136,6 +149,7 @@ struct Request {
                            // outcome.value is the value before
     kWantHint = 2,         // outcome.hint is wanted
     kReverse = 4,          // kScan: from the largest key down
+    kByteRange = 4,        // kGet: outcome.value is the part `bytes` of the value
     kKeysOnly = 8,         // kScan, kWalk: items carry no values
     kSeekFloor = 16,       // kScan: start at the largest key <= key; not with kReverse
     kNoUpperBound = 32,    // ranges: there is no upper bound, `other` is ignored
@@ -176,6 +190,7 @@ struct Request {
     Digest digest;                // kDigestEquals, kDigestDiffers, kRequireDigest
     const Function* function;     // kApply
     uint64_t random;              // kSample
+    ByteRange bytes;              // kGet with kByteRange
     uint64_t cursor;              // kWalk
     uint64_t watch;               // kRequireUnchanged
   };
@@ -245,7 +260,7 @@ struct SnapshotRef {
   uint64_t now_ms = 0;  // decides which deadlines have passed for the snapshot
 };
 
-// It has 58 methods: one for each operation, setting and result of a batch, so that callers need
+// It has 59 methods: one for each operation, setting and result of a batch, so that callers need
 // neither the fields of a request nor a second object.
 class Batch {
  public:
@@ -259,6 +274,12 @@ class Batch {
     return static_cast<uint32_t>(requests_.size() - 1);
   }
   uint32_t Get(std::string_view key) { return AddPoint(Op::kGet, key); }
+  // Returns a part of a value, at the cost of that part.
+  uint32_t GetRange(std::string_view key, ByteRange bytes) {
+    const uint32_t slot = AddPoint(Op::kGet, key, {}, Request::kByteRange);
+    requests_.back().bytes = bytes;
+    return slot;
+  }
   uint32_t Put(std::string_view key, std::string_view value, uint8_t flags = 0) {
     return AddPoint(Op::kPut, key, value, flags);
   }

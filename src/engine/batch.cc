@@ -1,5 +1,7 @@
 #include "skep/batch.h"
 
+#include <algorithm>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -10,6 +12,16 @@ namespace skep {
 Digest DigestOf(std::string_view value) {
   const XXH128_hash_t hash = XXH3_128bits(value.data(), value.size());
   return {.low = hash.low64, .high = hash.high64};
+}
+
+ByteRange::Bounds ByteRange::Of(size_t value_bytes) const {
+  const auto size = static_cast<int64_t>(value_bytes);
+  const auto from_begin = [&](int64_t place) {
+    return place < 0 ? std::max<int64_t>(place + size, 0) : place;
+  };
+  const int64_t begin = std::min(from_begin(first), size);
+  const int64_t end = std::min(from_begin(last), size - 1) + 1;
+  return {.begin = static_cast<size_t>(begin), .end = static_cast<size_t>(std::max(begin, end))};
 }
 
 Range PrefixRange(std::string_view prefix, Scratch& scratch) {

@@ -134,6 +134,18 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
 
 }  // namespace
 
+void TellPart(const Request& r, const PointState& found, BatchWriter& out, uint32_t slot) {
+  Outcome& outcome = out.outcome(slot);
+  if (r.has(Request::kNoValue)) {
+    outcome.integer = static_cast<int64_t>(found.value.size());
+  } else if (found.type == r.type) {
+    const auto [begin, end] = r.bytes.Of(found.value.size());
+    outcome.value = out.scratch().Copy(found.value.substr(begin, end - begin));
+  } else if (!SetsAsideLarge(r, r.type, found.type, out, slot) && !r.has(Request::kIfOfType)) {
+    RefuseType(found.type, out, slot);
+  }
+}
+
 void RefuseType(uint8_t type, BatchWriter& out, uint32_t slot) {
   out.Refuse(slot, {Code::kWrongType, "the value at the key is of another type", type});
 }

@@ -58,6 +58,9 @@ inline bool IsSetAside(const Request& request) {
 bool SetsAsideLarge(const Request& request, uint8_t wanted, uint8_t found, BatchWriter& out,
                     uint32_t slot);
 
+// Fills in what a kGet with kNoValue or kByteRange returns of the value that it finds.
+void TellPart(const Request& request, const PointState& found, BatchWriter& out, uint32_t slot);
+
 // ApplyPoint for a kGet, which changes nothing.
 [[gnu::always_inline]] inline void ApplyGet(const Request& request,
                                             const std::optional<PointState>& found, uint64_t now_ms,
@@ -76,8 +79,8 @@ bool SetsAsideLarge(const Request& request, uint8_t wanted, uint8_t found, Batch
   outcome.present = true;
   outcome.deadline_ms = found->deadline_ms;
   outcome.type = found->type;
-  if (request.has(Request::kNoValue)) {
-    outcome.integer = static_cast<int64_t>(found->value.size());
+  if ((request.flags & (Request::kNoValue | Request::kByteRange)) != 0) {
+    TellPart(request, *found, out, slot);
   } else if (found->type == request.type) [[likely]] {
     outcome.value = out.scratch().Copy(found->value);
   } else if (SetsAsideLarge(request, request.type, found->type, out, slot)) {

@@ -64,9 +64,8 @@ std::optional<BitFieldOperation::Kind> KindNamed(std::string_view word) {
 }  // namespace
 
 Slice SliceOf(int64_t first, int64_t last, int64_t size) {
-  if (first < 0) first = std::max<int64_t>(first + size, 0);
-  if (last < 0) last = std::max<int64_t>(last + size, 0);
-  return {.begin = std::min(first, size), .end = std::min(last, size - 1) + 1};
+  const auto [begin, end] = ByteRange{first, last}.Of(static_cast<size_t>(size));
+  return {.begin = static_cast<int64_t>(begin), .end = static_cast<int64_t>(end)};
 }
 
 std::optional<uint64_t> ParseBitOffset(std::string_view word, unsigned field_bits) {

@@ -10,7 +10,7 @@ using enum Command::Flag;
 
 constexpr Command kBitCommands[] = {
     {"bitcount", -2, kReadOnly, 1, 1, 1, "bitmap", "2.6.0", "key [start end [BYTE | BIT]]",
-     "Counts the bits of a value, or of a part of it, that are 1.", PlanGet, FinishBitCount},
+     "Counts the bits of a value, or of a part of it, that are 1.", PlanBitCount, FinishBitCount},
     {"bitfield", -2, kWrite | kStores, 1, 1, 1, "bitmap", "3.2.0",
      "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type "
      "offset increment] ...",

@@ -106,6 +106,7 @@ Plan PlanBitPos(const Call& call, Batch& batch);
 Plan PlanBitField(const Call& call, Batch& batch);
 Plan PlanBitFieldRo(const Call& call, Batch& batch);
 void FinishGetBit(const Call& call, const Batch& batch, uint32_t slot);
+Plan PlanBitCount(const Call& call, Batch& batch);
 void FinishBitCount(const Call& call, const Batch& batch, uint32_t slot);
 void FinishBitPos(const Call& call, const Batch& batch, uint32_t slot);
 void FinishBitField(const Call& call, const Batch& batch, uint32_t slot);

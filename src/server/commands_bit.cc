@@ -84,15 +84,18 @@ std::string_view CombineAll(BitOperation operation, const Batch& read, Scratch& 
 }  // namespace
 
 Plan PlanGetBit(const Call& call, Batch& batch) {
-  if (!ParseBitOffset(call.arg(2), 0)) return Plan::Error(kNotABitOffset);
-  return PlanGet(call, batch);
+  const auto offset = ParseBitOffset(call.arg(2), 0);
+  if (!offset) return Plan::Error(kNotABitOffset);
+  const auto byte = static_cast<int64_t>(*offset / kByteBits);
+  batch.GetRange(call.arg(1), {.first = byte, .last = byte});
+  return Plan::Requests();
 }
 
 void FinishGetBit(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
   const uint64_t offset = ParseBitOffset(call.arg(2), 0).value_or(0);
-  call.reply().Integer(static_cast<int64_t>(BitsOf(out.value, offset, 1)));
+  call.reply().Integer(static_cast<int64_t>(BitsOf(out.value, offset % kByteBits, 1)));
 }
 
 Plan PlanSetBit(const Call& call, Batch& batch) {
@@ -101,6 +104,17 @@ Plan PlanSetBit(const Call& call, Batch& batch) {
   const auto bit = ParseInt64(call.arg(3));
   if (!bit || *bit < 0 || *bit > 1) return Plan::Error(kNotABit);
   batch.Apply(call.arg(1), functions::kSetBit, SetBitOperand(*offset, *bit == 1, batch.scratch()));
+  return Plan::Requests();
+}
+
+// A range of bytes is read as a part of the value.
+Plan PlanBitCount(const Call& call, Batch& batch) {
+  const auto args = call.args();
+  const bool is_in_bytes = args.size() == 4 || (args.size() == 5 && IsInBits(args[4]) == false);
+  const auto first = is_in_bytes ? ParseInt64(args[2]) : std::nullopt;
+  const auto last = is_in_bytes ? ParseInt64(args[3]) : std::nullopt;
+  if (!first || !last) return PlanGet(call, batch);
+  batch.GetRange(call.arg(1), {.first = *first, .last = *last});
   return Plan::Requests();
 }
 
@@ -124,7 +138,9 @@ void FinishBitCount(const Call& call, const Batch& batch, uint32_t slot) {
     if (!in_bits) return call.Error(kSyntaxError);
     range.in_bits = *in_bits;
   }
-  call.reply().Integer(CountBits(out.value, range.Of(out.value.size())));
+  const bool is_part = batch.requests()[slot].has(Request::kByteRange);
+  const Slice bits = (is_part ? BitRange{} : range).Of(out.value.size());
+  call.reply().Integer(CountBits(out.value, bits));
 }
 
 Plan PlanBitPos(const Call& call, Batch& batch) {

@@ -147,20 +147,19 @@ void FinishIncrByFloat(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 Plan PlanGetRange(const Call& call, Batch& batch) {
-  if (!ParseInt64(call.arg(2)) || !ParseInt64(call.arg(3))) return Plan::Error(kNotAnInteger);
-  return PlanGet(call, batch);
+  const auto first = ParseInt64(call.arg(2));
+  const auto last = ParseInt64(call.arg(3));
+  if (!first || !last) return Plan::Error(kNotAnInteger);
+  // As in Redis, a part that ends before it begins is empty, also before the value's begin.
+  const bool is_empty = *first < 0 && *last < 0 && *first > *last;
+  batch.GetRange(call.arg(1), {.first = is_empty ? INT64_MAX : *first, .last = *last});
+  return Plan::Requests();
 }
 
 void FinishGetRange(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
-  const int64_t first = ParseInt64(call.arg(2)).value_or(0);
-  const int64_t last = ParseInt64(call.arg(3)).value_or(0);
-  const Slice slice = SliceOf(first, last, static_cast<int64_t>(out.value.size()));
-  const bool is_empty = slice.empty() || (first < 0 && last < 0 && first > last);
-  call.reply().Bulk(is_empty ? std::string_view()
-                             : out.value.substr(static_cast<size_t>(slice.begin),
-                                                static_cast<size_t>(slice.end - slice.begin)));
+  call.reply().Bulk(out.value);
 }
 
 Plan PlanSetRange(const Call& call, Batch& batch) {

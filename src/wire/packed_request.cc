@@ -80,6 +80,8 @@ class RequestWriter {
         return writer_.Bytes(request.other);
       case Operand::kDigest:
         return writer_.Fixed(request.digest);
+      case Operand::kByteRange:
+        return writer_.Fixed(request.bytes);
       case Operand::kNumber:
         if (request.op == Op::kApply) return AddFunction(request.function);
         return writer_.Varint(NumberOf(request));
@@ -111,6 +113,8 @@ class RequestWriter {
 
 Operand OperandOf(const Request& request) {
   switch (request.op) {
+    case Op::kGet:
+      return request.has(Request::kByteRange) ? Operand::kByteRange : Operand::kNone;
     case Op::kPut:
     case Op::kUpdate:
     case Op::kDelete:
@@ -256,6 +260,10 @@ class RequestReader {
     if (operand == Operand::kDigest) {
       request.digest = {};
       return TakeFixed(left_, &request.digest);
+    }
+    if (operand == Operand::kByteRange) {
+      request.bytes = {};
+      return TakeFixed(left_, &request.bytes);
     }
     uint64_t number = 0;
     if (!TakeVarint(left_, &number)) return false;

@@ -61,7 +61,7 @@ constexpr bool HasValue(Op op) {
 }
 
 // Which member of a request's union is sent.
-enum class Operand : uint8_t { kNone, kBytes, kDigest, kNumber };
+enum class Operand : uint8_t { kNone, kBytes, kDigest, kNumber, kByteRange };
 Operand OperandOf(const Request& request);
 
 // Appends a message with everything of the batch that a server can use: kind, snapshot (by the

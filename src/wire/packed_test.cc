@@ -62,6 +62,9 @@ std::string Shown(const Request& r) {
     case Operand::kDigest:
       operand = std::to_string(r.digest.low) + "/" + std::to_string(r.digest.high);
       break;
+    case Operand::kByteRange:
+      operand = std::to_string(r.bytes.first) + ".." + std::to_string(r.bytes.last);
+      break;
     case Operand::kNumber:
       operand = r.op == Op::kApply ? std::string(r.function == nullptr ? "?" : r.function->name)
                                    : std::to_string(r.random);

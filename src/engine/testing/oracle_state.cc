@@ -152,6 +152,10 @@ Expected OracleState::Point(const Request& r, const Outcome& out) {
       expected.integer = static_cast<int64_t>(now->value.size());
     } else if (!is_skipped) {
       expected.value = now->value;
+      if (r.op == Op::kGet && r.has(Request::kByteRange)) {
+        const auto [begin, end] = r.bytes.Of(now->value.size());
+        expected.value = expected.value.substr(begin, end - begin);
+      }
     }
   }
   if (expected.verdict != Verdict::kDone) return expected;

@@ -130,7 +130,9 @@ class PaddedEngine final : public ForwardingEngine {
     } else if (ComparesDigest(r)) {
       r.digest = PaddedDigest(from.digest);
     }
-    if (r.op == Op::kGet) r.flags &= static_cast<uint8_t>(~Request::kNoValue);
+    if (r.op == Op::kGet) {
+      r.flags &= static_cast<uint8_t>(~(Request::kNoValue | Request::kByteRange));
+    }
     return r;
   }
 
@@ -171,6 +173,9 @@ class PaddedEngine final : public ForwardingEngine {
     if (r.op == Op::kGet && r.has(Request::kNoValue)) {
       to.integer = static_cast<int64_t>(to.value.size());
       to.value = {};
+    } else if (r.op == Op::kGet && r.has(Request::kByteRange)) {
+      const auto [begin, end] = r.bytes.Of(to.value.size());
+      to.value = to.value.substr(begin, end - begin);
     }
     if (r.op != Op::kScan && r.op != Op::kSample) return;
     out.BeginItems(slot);

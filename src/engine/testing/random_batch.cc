@@ -88,6 +88,11 @@ void RandomBatch::AddPoint(Batch& batch, Side side) {
   if (stores) r.value = Value(batch);
   if (stores && Below(2) == 0) r.deadline_ms = Below(4) == 0 ? kKeepDeadline : Deadline(batch);
   if (r.op == Op::kGet && Below(4) == 0) r.flags |= Request::kNoValue;
+  if (r.op == Op::kGet && Below(4) == 0) {
+    r.flags |= Request::kByteRange;
+    r.bytes = {.first = static_cast<int64_t>(Below(24)) - 12,
+               .last = static_cast<int64_t>(Below(24)) - 12};
+  }
   if (r.op == Op::kExpire) {
     r.deadline_ms = Deadline(batch);
     r.when = WhenOfDeadline();
