@@ -114,6 +114,11 @@ struct ElementKernel {
   void (*user)() = nullptr;  // the one-element function that was registered, its type erased
 };
 
+// How a built-in function changes a value that lies in parts (src/engine/value_parts.h).
+struct PartsInput;
+struct PartsEffect;
+using PartsBody = PartsEffect (*)(const PartsInput& input);
+
 struct Function {
   std::string name;
   FunctionBody body;
@@ -122,6 +127,7 @@ struct Function {
   uint8_t type = 0;
   // The function never changes a value: requests of it need no log.
   bool reads_only = false;
+  PartsBody parts_body = nullptr;  // null: the function sees all bytes of a value
   // The fields from here on are only of functions of elements.
   Element element = Element::kI8;
   uint8_t operands = 0;            // operands for each element; 0 for a reduce function

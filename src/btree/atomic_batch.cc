@@ -6,6 +6,7 @@
 #include "base/reserve_more.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
+#include "btree/point_read.h"
 
 namespace skep::btree {
 
@@ -59,6 +60,7 @@ void AtomicBatch<Layout>::BeginTry() {
   lists_.probes.clear();
   lists_.wrote.clear();
   lists_.changed_by_batch.clear();
+  lists_.edits_of_parts.clear();
   seen_ = 0;
 }
 
@@ -67,7 +69,8 @@ template <class Layout>
 uint64_t AtomicBatch<Layout>::BytesToStore() const {
   uint64_t bytes = 0;
   for (const KeyState* state : lists_.keys) {
-    if (state->changed && state->present) bytes += state->key.size() + state->value.size();
+    if (state->changed && state->present)
+      bytes += state->key.size() + ValueBytes(core_.codec, *state);
   }
   return bytes;
 }
@@ -160,10 +163,30 @@ void AtomicBatch<Layout>::Look(const LeafPlace& place, KeyState* state) {
 template <class Layout>
 void AtomicBatch<Layout>::Reflect(KeyState* state) const {
   if (!state->found.present) return;
-  state->value = core_.codec.Whole(state->found.value);
+  state->value = core_.codec.Contiguous(state->found.value);
+  if (IsInPieces(state->found.value)) state->pieces = state->found.value;
   state->deadline_ms = DeadlineOf(state->found.value);
   state->type = TypeOf(state->found.value);
   state->present = !HasExpired(state->deadline_ms, now_ms_);
+}
+
+// Reads the value, if it is in pieces and was not read.
+template <class Layout>
+void AtomicBatch<Layout>::ReadPieces(KeyState* state) {
+  if (!state->pieces) return;
+  const Pieces pieces(core_.arena, *state->pieces);
+  const size_t size = ValueBytes(core_.codec, *state);
+  char* const bytes = out_.scratch().Allocate(size);
+  pieces.Read(0, {bytes, pieces.size()});
+  std::fill(bytes + pieces.size(), bytes + size, '\0');
+  if (state->edit != nullptr) {
+    for (const PartEdit& edit : state->edit->edits) {
+      CopyBytes(bytes + edit.offset, edit.bytes.data(), edit.bytes.size());
+    }
+  }
+  state->value = {bytes, size};
+  state->pieces.reset();
+  state->edit = nullptr;
 }
 
 // Performs all parts, in order. False: the first one is not applied, so nothing is.
@@ -207,28 +230,58 @@ void AtomicBatch<Layout>::PerformSlot(uint32_t index) {
 
 // Stores or erases a value in the copy.
 template <class Layout>
-void AtomicBatch<Layout>::SetState(KeyState& state, const PointEffect& effect) {
+void AtomicBatch<Layout>::SetState(KeyState& state, const PointEffect& effect,
+                                   std::optional<StoredValue> pieces, const PartsEffect* edit) {
   if (undoes_) lists_.undo.emplace_back(&state, state);
   state.changed = true;
   state.is_put |= !applies_;
   state.present = effect.action == PointEffect::Action::kStore;
   stored_ |= state.present;
   state.value = effect.value;
+  state.pieces = pieces;
+  state.edit = edit;
   state.deadline_ms = effect.deadline_ms;
   state.type = effect.type;
+}
+
+// Whether the request changes parts of a value in pieces that the batch has not changed.
+template <class Layout>
+bool AtomicBatch<Layout>::MayEdit(const Request& r, const KeyState& state) {
+  return r.op == Op::kApply && r.function->parts_body != nullptr &&
+         !r.has(Request::kOperandOfSlot) && state.present && state.edit == nullptr && IsOwn(state);
+}
+
+template <class Layout>
+void AtomicBatch<Layout>::PerformEdit(uint32_t index, KeyState& state) {
+  const PointState held = {.deadline_ms = state.deadline_ms, .type = state.type};
+  auto edit = std::make_unique<PartsEffect>(
+      ApplyParts(request(index), Pieces(core_.arena, *state.pieces), held, traits_, out_, index));
+  if (!edit->changes) return;
+  out_.CountWork(BytesToEdit(*edit));
+  const PointEffect effect = {
+      .action = PointEffect::Action::kStore, .type = state.type, .deadline_ms = state.deadline_ms};
+  SetState(state, effect, state.pieces, edit.get());
+  lists_.edits_of_parts.push_back(std::move(edit));
+  lists_.wrote.push_back(index);
 }
 
 template <class Layout>
 void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
   const Request& r = request(index);
   KeyState& state = OwnState(index);
+  if (MayEdit(r, state)) return PerformEdit(index, state);
+  const bool gets_edited = r.op == Op::kGet && state.edit != nullptr;
+  if ((NeedsBytes(r) || gets_edited) && !out_.IsFull()) ReadPieces(&state);
   std::optional<PointState> now;
   if (state.present) now = {state.value, state.deadline_ms, state.type};
   const PointEffect effect = ApplyPoint(r, now, now_ms_, traits_, out_, index);
   Outcome& outcome = out_.outcome(index);
-  if (r.op == Op::kGet && state.present && !state.changed) outcome.version = state.found.version;
+  if (r.op == Op::kGet) {
+    if (state.pieces) TellPieces(core_, r, *state.pieces, out_, index);
+    if (state.present && !state.changed) outcome.version = state.found.version;
+  }
   if (effect.action == PointEffect::Action::kKeep) return;
-  SetState(state, effect);
+  r.op == Op::kExpire ? SetState(state, effect, state.pieces, state.edit) : SetState(state, effect);
   lists_.wrote.push_back(index);
 }
 
@@ -237,13 +290,16 @@ void AtomicBatch<Layout>::PerformMove(uint32_t index) {
   const Request& r = request(index);
   KeyState& from = OwnState(index);
   KeyState& to = StateOf(r.other);
+  if (from.edit != nullptr) ReadPieces(&from);
   std::optional<PointState> state;
   if (from.present) state = {from.value, from.deadline_ms, from.type};
   if (!JudgeMove(r, state, to.present, out_, index)) return;
-  SetState(to, {.action = PointEffect::Action::kStore,
-                .type = state->type,
-                .value = state->value,
-                .deadline_ms = state->deadline_ms});
+  SetState(to,
+           {.action = PointEffect::Action::kStore,
+            .type = state->type,
+            .value = state->value,
+            .deadline_ms = state->deadline_ms},
+           from.pieces);
   SetState(from, {.action = PointEffect::Action::kErase});
   lists_.wrote.push_back(index);
 }

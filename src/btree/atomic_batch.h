@@ -106,7 +106,10 @@ class AtomicBatch {
   void Look(const LeafPlace& place, KeyState* state);
   void Reflect(KeyState* state) const;
   bool PerformAll();
-  void SetState(KeyState& state, const PointEffect& effect);
+  void ReadPieces(KeyState* state);
+  // `pieces`, and their `edit`: the value to store, if it is in pieces; else the effect has it.
+  void SetState(KeyState& state, const PointEffect& effect, std::optional<StoredValue> pieces = {},
+                const PartsEffect* edit = nullptr);
   Attempt Commit(StructureChange<Layout>& change);
 
   Core& core_;
@@ -125,6 +128,8 @@ class AtomicBatch {
   uint64_t BytesToStore() const;
   bool LockLeaf(StructureChange<Layout>& change, uint32_t i, LeafPlace* place);
   void PerformPoint(uint32_t index);
+  static bool MayEdit(const Request& request, const KeyState& state);
+  void PerformEdit(uint32_t index, KeyState& state);
   void PerformMove(uint32_t index);
   void RequireUnchanged(uint32_t index);
   void TellVersion(Version version);

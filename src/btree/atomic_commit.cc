@@ -8,6 +8,20 @@
 #include "btree/writer.h"
 
 namespace skep::btree {
+namespace {
+
+// Stores the value of a key that is present. False: no memory.
+bool StoreValue(const KeyState& state, Storing& storing, StoredValue* stored) {
+  if (!state.pieces) return storing.Value(state.value, state.deadline_ms, state.type, stored);
+  if (!IsOwn(state)) return storing.CopyPieces(*state.pieces, state.deadline_ms, stored);
+  if (state.edit != nullptr) {
+    return storing.Edited(*state.pieces, *state.edit, state.deadline_ms, stored);
+  }
+  storing.Carry(*state.pieces, state.deadline_ms, stored);
+  return true;
+}
+
+}  // namespace
 
 template <class Layout>
 Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
@@ -39,7 +53,7 @@ Attempt AtomicCommit<Layout>::Apply(StructureChange<Layout>& change) {
   storing.SetBorn(change.version());
   storing.Keep();
   change.Publish();
-  for (const auto& found : lists_.replaced) RetireReplaced(thread_, found, change.version());
+  RetireReplaced(thread_, lists_.replaced, change.version());
   CountItems();
   return Attempt::kDone;
 }
@@ -55,11 +69,10 @@ bool AtomicCommit<Layout>::Shrinks() const {
     if (state->present) {
       if (state->is_put) return false;
       stores = true;
-      more += static_cast<int64_t>(state->key.size() + state->value.size());
+      more += static_cast<int64_t>(state->key.size() + ValueBytes(core_.codec, *state));
     }
     if (state->found.present) {
-      const PointState before = core_.codec.StateOf(state->found.value);
-      more -= static_cast<int64_t>(state->key.size() + before.value.size());
+      more -= static_cast<int64_t>(state->key.size() + core_.codec.SizeOf(state->found.value));
     }
   }
   return !stores || more < 0;
@@ -97,8 +110,7 @@ bool AtomicCommit<Layout>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
     edit.stored_key = state.found.key;
     edit.erase = !state.present;
     if ((!state.found.known && !storing.Key(state.key, &edit.stored_key)) ||
-        (state.present &&
-         !storing.Value(state.value, state.deadline_ms, state.type, &edit.value))) {
+        (state.present && !StoreValue(state, storing, &edit.value))) {
       return false;
     }
   }
@@ -205,7 +217,9 @@ bool AtomicCommit<Layout>::AppendAll(StructureChange<Layout>& change, const Lock
       found = &later;
     }
     lists_.log_items.emplace_back(node, used);
-    if (found->present && found->value.outside) lists_.replaced.push_back(*found);
+    if (found->present && found->value.outside) {
+      AddReplaced(core_.arena, found->value, edit.erase ? nullptr : &edit.value, &lists_.replaced);
+    }
     used = Layout::AppendToLog(core_.codec, node, used, *found, edit.stored_key,
                                edit.erase ? nullptr : &edit.value);
     if (!edit.erase) LowerDeadline<Layout>(core_, leaf.place.link.lid(), node, edit.value);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "btree/leaf_edit.h"
 #include "btree/node_items.h"
 #include "btree/reader.h"
+#include "engine/value_parts.h"
 #include "skep/batch.h"
 
 namespace skep::btree {
@@ -20,11 +23,26 @@ struct KeyState {
   Found found;           // the tree's item, maybe expired; its views live as long as the epoch
   bool present = false;  // now, after the changes so far
   std::string_view value;
+  // The value, if it lies in pieces and the batch has not read it: then `value` is empty.
+  std::optional<StoredValue> pieces;
+  const PartsEffect* edit = nullptr;  // what the batch makes of `pieces`; null: nothing
   uint64_t deadline_ms = 0;
   uint8_t type = kPlainType;
   bool changed = false;
   bool is_put = false;  // a request that is no function has stored the value, or one before it
 };
+
+// The bytes of the value that the batch has given to the key.
+inline size_t ValueBytes(const Codec& codec, const KeyState& state) {
+  if (state.edit != nullptr) return state.edit->size;
+  return state.pieces ? codec.SizeOf(*state.pieces) : state.value.size();
+}
+
+// Whether the value is the one in pieces that the tree has for this key.
+inline bool IsOwn(const KeyState& state) {
+  return state.pieces && state.found.present &&
+         state.pieces->bytes.data() == state.found.value.bytes.data();
+}
 
 // A locked leaf, and the numbers in `keys` of the keys that lie in it.
 struct LockedLeaf {
@@ -51,6 +69,7 @@ struct AtomicLists {
   // Lists of the requests.
   std::vector<std::pair<KeyState*, KeyState>> undo;  // states before the part changed them
   std::vector<uint32_t> wrote;                       // slots that changed something, ascending
+  std::vector<std::unique_ptr<PartsEffect>> edits_of_parts;  // of the states
   std::vector<uint32_t> changed_by_batch;  // slots whose condition fails by the batch's own writes
 
   // Lists of AtomicPoints.
@@ -61,7 +80,7 @@ struct AtomicLists {
   // Lists of AtomicCommit.
   std::vector<LeafEdit> edits;                              // edits of one leaf
   std::vector<std::pair<NodeHeader*, uint32_t>> log_items;  // get the version when it is drawn
-  std::vector<Found> replaced;          // items whose values' blocks are to be retired
+  std::vector<OutsideBlock> replaced;   // blocks of values that are to be retired
   std::vector<std::string> separators;  // where leaves must be split first
 };
 

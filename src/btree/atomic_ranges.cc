@@ -21,6 +21,9 @@ bool MayBeAnywhere(const Request& r) {
   return r.op == Op::kSample || (r.op == Op::kScan && r.has(Request::kSeekFloor));
 }
 
+// Whether the request visits keys because of their values.
+bool WantsValues(const Request& r) { return r.op == Op::kScan || r.op == Op::kSample; }
+
 }  // namespace
 
 bool NamesRanges(const Batch& batch) {
@@ -236,6 +239,19 @@ KeyState& AtomicRanges<Layout>::StateOf(std::string_view key) {
   return state;
 }
 
+// The item of a key that a request visits, with the value if the request wants it: one in pieces
+// has to be copied.
+template <class Layout>
+Item AtomicRanges<Layout>::ItemOf(const Request& r, std::string_view key, KeyState& state) {
+  if (WantsValues(r) && HasValueOfItem(r, state.type)) this->ReadPieces(&state);
+  return {key, state.value};
+}
+template <class Layout>
+Item AtomicRanges<Layout>::ItemOf(const Request& r, std::string_view key, Cursor<Layout>& cursor) {
+  const bool has_value = WantsValues(r) && HasValueOfItem(r, cursor.type());
+  return {key, has_value ? cursor.value() : std::string_view()};
+}
+
 template <class Layout>
 const KeyState* AtomicRanges<Layout>::Find(std::string_view key) {
   const auto at = states_.find(key);
@@ -276,12 +292,12 @@ void AtomicRanges<Layout>::ForEach(uint32_t index, Visit visit) {
   const bool unbounded = all || r.has(Request::kNoUpperBound);
   if (!unbounded && lo >= r.other) return;
   if (is_scan && r.has(Request::kReverse)) {
-    return ForEachReverse(lo, r.other, unbounded, visit);
+    return ForEachReverse(r, lo, r.other, unbounded, visit);
   }
   const auto cut = std::ranges::find(cuts_, index, &Cut::slot);
-  if (stops_ || cut == cuts_.end()) return ForEachForward(lo, r.other, unbounded, visit);
+  if (stops_ || cut == cuts_.end()) return ForEachForward(r, lo, r.other, unbounded, visit);
   bool goes_on = true;
-  ForEachForward(lo, cut->end, false, [&](const Item& item, uint8_t type) {
+  ForEachForward(r, lo, cut->end, false, [&](const Item& item, uint8_t type) {
     goes_on = visit(item, type);
     return goes_on;
   });
@@ -291,13 +307,13 @@ void AtomicRanges<Layout>::ForEach(uint32_t index, Visit visit) {
 
 template <class Layout>
 template <typename Visit>
-void AtomicRanges<Layout>::ForEachForward(std::string_view lo, std::string_view hi, bool unbounded,
-                                          Visit visit) {
+void AtomicRanges<Layout>::ForEachForward(const Request& r, std::string_view lo,
+                                          std::string_view hi, bool unbounded, Visit visit) {
   const auto is_inside = [&](std::string_view key) { return unbounded || key < hi; };
   auto state = states_.lower_bound(lo);
   const auto visit_state = [&] {
     const auto here = state++;
-    return !here->second.present || visit(Item{here->first, here->second.value}, here->second.type);
+    return !here->second.present || visit(ItemOf(r, here->first, here->second), here->second.type);
   };
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
   for (cursor.SeekAtLeast(lo); cursor.Settle(hi, unbounded); cursor.Next()) {
@@ -306,7 +322,7 @@ void AtomicRanges<Layout>::ForEachForward(std::string_view lo, std::string_view 
       if (!visit_state()) return;
     }
     const bool touched = state != states_.end() && state->first == key;
-    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}, cursor.type()))) return;
+    if (!(touched ? visit_state() : visit(ItemOf(r, key, cursor), cursor.type()))) return;
   }
   while (state != states_.end() && is_inside(state->first)) {
     if (!visit_state()) return;
@@ -315,14 +331,14 @@ void AtomicRanges<Layout>::ForEachForward(std::string_view lo, std::string_view 
 
 template <class Layout>
 template <typename Visit>
-void AtomicRanges<Layout>::ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded,
-                                          Visit visit) {
+void AtomicRanges<Layout>::ForEachReverse(const Request& r, std::string_view lo,
+                                          std::string_view hi, bool unbounded, Visit visit) {
   auto state = unbounded ? states_.end() : states_.lower_bound(hi);
   const auto has_state = [&] { return state != states_.begin() && std::prev(state)->first >= lo; };
   const auto visit_state = [&] {
     --state;
     return !state->second.present ||
-           visit(Item{state->first, state->second.value}, state->second.type);
+           visit(ItemOf(r, state->first, state->second), state->second.type);
   };
   Cursor<Layout> cursor(core_, Reader<Layout>::kNewest, now_ms_);
   if (unbounded) {
@@ -336,7 +352,7 @@ void AtomicRanges<Layout>::ForEachReverse(std::string_view lo, std::string_view 
       if (!visit_state()) return;
     }
     const bool touched = has_state() && std::prev(state)->first == key;
-    if (!(touched ? visit_state() : visit(Item{key, cursor.value()}, cursor.type()))) return;
+    if (!(touched ? visit_state() : visit(ItemOf(r, key, cursor), cursor.type()))) return;
   }
   while (has_state()) {
     if (!visit_state()) return;
@@ -347,10 +363,11 @@ void AtomicRanges<Layout>::ForEachReverse(std::string_view lo, std::string_view 
 template <class Layout>
 std::string_view AtomicRanges<Layout>::Floor(std::string_view key) {
   std::string_view floor = key;
-  ForEachReverse({}, KeyAfter(key, out_.scratch()), false, [&](const Item& item, uint8_t) {
-    floor = out_.scratch().Copy(item.key);
-    return false;
-  });
+  ForEachReverse({.op = Op::kScan, .flags = Request::kKeysOnly}, {}, KeyAfter(key, out_.scratch()),
+                 false, [&](const Item& item, uint8_t) {
+                   floor = out_.scratch().Copy(item.key);
+                   return false;
+                 });
   return floor;
 }
 
@@ -380,17 +397,21 @@ void AtomicRanges<Layout>::PerformRange(uint32_t index) {
   for (const std::string_view key : keys) {
     KeyState& state = StateOf(key);
     PointEffect effect = {.action = PointEffect::Action::kErase};
+    std::optional<StoredValue> pieces;
+    const PartsEffect* edit = nullptr;
     if (r.op == Op::kExpireRange) {
       if (count == most) {
         stop_before(key);
         break;
       }
       effect = ApplyExpiry(r, {state.value, state.deadline_ms, state.type}, now_ms_);
+      pieces = state.pieces;
+      edit = state.edit;
       if (effect.action == PointEffect::Action::kKeep) continue;
       ++count;
       out_.NoteDeadline(index, key, r.deadline_ms);
     }
-    this->SetState(state, effect);
+    this->SetState(state, effect, pieces, edit);
   }
   outcome.integer = static_cast<int64_t>(count);
   if (!keys.empty() && count > 0) lists_.wrote.push_back(index);
@@ -426,10 +447,12 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
   std::vector<Item> added;
   uint64_t erased = 0;
-  for (const auto& [key, state] : states_) {
+  for (auto& [key, state] : states_) {
     const bool was_present =
         state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
-    if (state.present && !was_present) added.push_back(Sampled({key, state.value}, state.type));
+    if (state.present && !was_present) {
+      added.push_back(Sampled(ItemOf(request(index), key, state), state.type));
+    }
     if (!state.present && was_present) ++erased;
   }
   Sampler<Layout> sampler(core_, request(index).random, now_ms_);
@@ -447,14 +470,14 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
     const auto state = states_.find(item->key);
     if (state != states_.end() && !state->second.present) continue;
     const auto now = [&] {
-      return Sampled({state->first, state->second.value}, state->second.type);
+      return Sampled(ItemOf(request(index), state->first, state->second), state->second.type);
     };
     out_.AddItem(index, state == states_.end() ? *item : now());
     return;
   }
   // The batch has deleted most of the keys: takes any that is left.
   outcome.verdict = Verdict::kAbsent;
-  ForEachForward({}, {}, true, [&](const Item& item, uint8_t type) {
+  ForEachForward(request(index), {}, {}, true, [&](const Item& item, uint8_t type) {
     outcome.verdict = Verdict::kDone;
     out_.AddItem(index, Sampled(item, type));
     return false;

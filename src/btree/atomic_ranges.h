@@ -100,12 +100,16 @@ class AtomicRanges final : public AtomicBatch<Layout> {
   void RequireEmpty(uint32_t index);
   void PerformScan(uint32_t index);
   void PerformSample(uint32_t index);
+  Item ItemOf(const Request& r, std::string_view key, KeyState& state);
+  Item ItemOf(const Request& r, std::string_view key, Cursor<Layout>& cursor);
   template <typename Visit>
   void ForEach(uint32_t index, Visit visit);
   template <typename Visit>
-  void ForEachForward(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
+  void ForEachForward(const Request& r, std::string_view lo, std::string_view hi, bool unbounded,
+                      Visit visit);
   template <typename Visit>
-  void ForEachReverse(std::string_view lo, std::string_view hi, bool unbounded, Visit visit);
+  void ForEachReverse(const Request& r, std::string_view lo, std::string_view hi, bool unbounded,
+                      Visit visit);
   std::string_view Floor(std::string_view key);
 
   bool stops_;  // the next try stops the writers

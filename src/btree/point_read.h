@@ -2,9 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "btree/core.h"
+#include "btree/pieces.h"
 #include "btree/reader.h"
 #include "engine/batch_writer.h"
 #include "engine/point.h"
@@ -21,6 +23,35 @@ inline Version TellVersion(const Request& request, const LeafPlace& place, Versi
   return seen;
 }
 
+// The state of a value that a request reads, with its bytes if ApplyPoint needs them.
+inline PointState StateFor(const Core& core, const Request& request, const StoredValue& value,
+                           BatchWriter& out) {
+  PointState state = core.codec.StateOf(value);
+  if (value.outside && NeedsBytes(request) && !out.IsFull()) [[unlikely]] {
+    state.value = core.codec.Whole(value, out.scratch());
+  }
+  return state;
+}
+
+// Fills in what a kGet that is done returns of a value in pieces.
+inline void TellPieces(const Core& core, const Request& request, const StoredValue& value,
+                       BatchWriter& out, uint32_t slot) {
+  Outcome& outcome = out.outcome(slot);
+  if (outcome.verdict != Verdict::kDone || !IsInPieces(value)) return;
+  if (request.has(Request::kNoValue)) {
+    outcome.integer = static_cast<int64_t>(core.codec.SizeOf(value));
+  } else if (outcome.type != request.type) {
+    return;
+  } else if (request.has(Request::kByteRange)) {
+    const auto [begin, end] = request.bytes.Of(core.codec.SizeOf(value));
+    const std::span<char> part(out.scratch().Allocate(end - begin), end - begin);
+    Pieces(core.arena, value).Read(begin, part);
+    outcome.value = {part.data(), part.size()};
+  } else {
+    outcome.value = core.codec.Whole(value, out.scratch());
+  }
+}
+
 // Reads the request's key, or checks its condition, in the leaf of the key, at a version or in the
 // newest state (Reader::kNewest). Fills in the outcome, and returns the version it has seen.
 template <class Layout>
@@ -29,10 +60,12 @@ Version ReadPoint(const Core& core, const Request& request, const LeafPlace& pla
   const typename Layout::Leaf leaf(core.codec, place.node, place.word.used(), at);
   const typename Layout::Found found = leaf.Find(request.key, place.spot);
   std::optional<PointState> state;
-  if (found.present) state = core.codec.StateOf(found.value);
   if (request.op == Op::kGet) {
+    if (found.present) state = core.codec.StateOf(found.value);
     ApplyGet(request, state, now_ms, out, slot);
+    if (found.present && found.value.outside) TellPieces(core, request, found.value, out, slot);
   } else {
+    if (found.present) state = StateFor(core, request, found.value, out);
     ApplyPoint(request, state, now_ms, traits, out, slot);
   }
   const Version seen =

@@ -20,6 +20,14 @@ bool IsOfOneKey(const Request& r) {
          r.other.back() == '\0' && r.other.starts_with(r.key);
 }
 
+// Adds the item at the cursor, with its value if the scan wants it: one in pieces has to be copied.
+template <class Layout>
+void AddItem(const Request& r, std::string_view key, Cursor<Layout>& cursor, ScanMeter& meter) {
+  const uint8_t type = cursor.type();
+  const std::string_view value = HasValueOfItem(r, type) ? cursor.value() : std::string_view();
+  meter.Add({key, value}, cursor.deadline_ms(), type);
+}
+
 bool IsEmptyRange(const Request& r) { return !r.has(Request::kNoUpperBound) && r.key >= r.other; }
 
 }  // namespace
@@ -50,7 +58,7 @@ void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace
     cursor.SeekAtLeast(r.key, place, meter.room());
   } else if (IsOfOneKey(r) && meter.MayAdd()) {
     // Behind the floor of a key there is no key up to this one.
-    meter.Add({cursor.key(), cursor.value()}, cursor.deadline_ms(), cursor.type());
+    AddItem(r, cursor.key(), cursor, meter);
     return;
   }
   while (ScanLeaf(cursor, r, meter)) {
@@ -79,7 +87,7 @@ bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMete
     }
     const std::string_view key = cursor.key();
     if (!unbounded && key >= r.other) return false;
-    meter.Add({key, cursor.value()}, cursor.deadline_ms(), cursor.type());
+    AddItem(r, key, cursor, meter);
     cursor.Next();
   }
   return true;
@@ -99,7 +107,7 @@ void Ranges<Layout>::ScanReverse(const Request& r, ScanMeter& meter) const {
       const std::string_view key = cursor.key();
       if (key < r.key) return;
       if (!meter.MayAdd()) return meter.StopBefore(key);
-      meter.Add({key, cursor.value()}, cursor.deadline_ms(), cursor.type());
+      AddItem(r, key, cursor, meter);
     }
     const std::string_view lower = cursor.leaves().lower();
     if (lower <= r.key || meter.StopsAtFence(lower)) return;

@@ -195,7 +195,14 @@ class Cursor {
     scratch_.Clear();
     return core_.codec.Whole(key, scratch_);
   }
-  std::string_view value() const { return core_.codec.Whole(in_leaf_->value()); }
+  // The whole value. Valid until it is asked for again, or the cursor moves. Cost: of a value in
+  // pieces, a copy of it.
+  std::string_view value() {
+    const StoredValue value = in_leaf_->value();
+    if (!value.outside) return core_.codec.Contiguous(value);
+    value_scratch_.Clear();
+    return core_.codec.Whole(value, value_scratch_);
+  }
   uint64_t deadline_ms() const { return DeadlineOf(in_leaf_->value()); }
   uint8_t type() const { return TypeOf(in_leaf_->value()); }
 
@@ -217,7 +224,8 @@ class Cursor {
   const Core& core_;
   LeafIterator<Layout> leaves_;
   std::optional<typename Layout::LeafCursor> in_leaf_;
-  Scratch scratch_;  // the result of key()
+  Scratch scratch_;        // the result of key()
+  Scratch value_scratch_;  // the result of value()
 };
 
 }  // namespace skep::btree

@@ -5,6 +5,7 @@
 
 #include "base/mutex.h"
 #include "base/reserve_more.h"
+#include "btree/pieces.h"
 
 namespace skep::btree {
 namespace {
@@ -454,6 +455,7 @@ void Reclaimer::ListBlocks(const NodeHeader* node) {
   named_.clear();
   contents_.Blocks(node, NodeWord{node->word.load(std::memory_order_relaxed)}.used(), &named_);
   KeepEachOnce(&named_);
+  AddPieces(arena_, &named_);
 }
 
 ReclaimStatistics Reclaimer::Statistics() const {

@@ -47,8 +47,9 @@ std::optional<Item> Sampler<Layout>::ItemAt(const typename Layout::Leaf& leaf, u
   if (HasExpired(DeadlineOf(cursor.value()), now_ms_)) return std::nullopt;
   version_ = leaf.newest_version();
   const bool is_plain = TypeOf(cursor.value()) == kPlainType;
-  return Item{scratch_.Copy(core_.codec.Whole(cursor.key(), scratch_)),
-              is_plain ? scratch_.Copy(core_.codec.Whole(cursor.value())) : std::string_view()};
+  return Item{
+      scratch_.Copy(core_.codec.Whole(cursor.key(), scratch_)),
+      is_plain ? scratch_.Copy(core_.codec.Whole(cursor.value(), scratch_)) : std::string_view()};
 }
 
 template <class Layout>

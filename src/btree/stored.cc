@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "btree/pieces.h"
+
 namespace skep::btree {
 namespace {
 
@@ -24,10 +26,19 @@ std::string_view Codec::Whole(const StoredKey& stored, Scratch& scratch) const {
   return scratch.Concat(OwnBytes(stored), RestOf(stored));
 }
 
-std::string_view Codec::Whole(const StoredValue& stored) const {
+std::string_view Codec::Whole(const StoredValue& stored, Scratch& scratch) const {
+  if (!IsInPieces(stored)) return Contiguous(stored);
+  const Pieces pieces(*arena, stored);
+  char* const bytes = scratch.Allocate(pieces.size());
+  pieces.Read(0, {bytes, pieces.size()});
+  return {bytes, pieces.size()};
+}
+
+std::string_view Codec::Contiguous(const StoredValue& stored) const {
   const std::string_view bytes = WithoutMetadata(stored);
   if (!stored.outside) return bytes;
   const Stub stub = StubOf(bytes);
+  if (stub.size > kContiguousMax) return {};
   return {OutsideBytes(stub.block), stub.size};
 }
 

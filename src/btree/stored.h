@@ -13,6 +13,9 @@
 //
 // `born` is the version of the write that stored the block; reclaim.h uses it.
 //
+// A value of more than kContiguousMax bytes lies in pieces (pieces.h): its outside block is a table
+// that names further outside blocks, which have its bytes.
+//
 // Metadata. A value that has metadata begins with a length byte and that many bytes. The length
 //   tells the form:
 //
@@ -40,6 +43,9 @@ namespace skep::btree {
 
 inline constexpr size_t kStubBytes = 12;
 inline constexpr size_t kOutsideHeaderBytes = 8;
+inline constexpr size_t kContiguousMax = size_t{64} << 10;  // bytes of a value in one block
+// Bytes of each piece of a longer value but the last: with its header it fills a slot of the arena.
+inline constexpr size_t kPieceBytes = (size_t{16} << 10) - kOutsideHeaderBytes;
 inline constexpr uint32_t kTypeBytes = 1;      // of the metadata
 inline constexpr uint32_t kDeadlineBytes = 7;  // of the metadata
 inline constexpr uint32_t kMetadataBytesMax = 1 + kDeadlineBytes + kTypeBytes;
@@ -100,6 +106,7 @@ inline Stub StubOf(std::string_view stored_bytes) {
 struct OutsideBlock {
   ArenaAddress at;
   uint32_t bytes;
+  uint32_t value_bytes = 0;  // not 0: the block is the table of a value of so many bytes
 };
 // Sorts the blocks by address and drops duplicates. A node may name a block more than once: in its
 // sorted item and in the log items of one key.
@@ -116,10 +123,22 @@ inline OutsideBlock BlockOf(const StoredKey& key) {
   const size_t rest = stub.size - OwnBytes(key).size();
   return {.at = stub.block, .bytes = static_cast<uint32_t>(rest + kOutsideHeaderBytes)};
 }
-// The block of an outside value.
+// How many pieces a value of so many bytes has.
+constexpr size_t PiecesOf(size_t value_bytes) {
+  return (value_bytes + kPieceBytes - 1) / kPieceBytes;
+}
+// Whether the value lies in pieces.
+inline bool IsInPieces(const StoredValue& value) {
+  return value.outside && StubOf(value.bytes).size > kContiguousMax;
+}
+// The block of an outside value; of one in pieces, that of its table.
 inline OutsideBlock BlockOf(const StoredValue& value) {
   const Stub stub = StubOf(value.bytes);
-  return {.at = stub.block, .bytes = static_cast<uint32_t>(stub.size + kOutsideHeaderBytes)};
+  if (stub.size <= kContiguousMax) {
+    return {.at = stub.block, .bytes = static_cast<uint32_t>(stub.size + kOutsideHeaderBytes)};
+  }
+  const size_t bytes = kOutsideHeaderBytes + PiecesOf(stub.size) * sizeof(ArenaAddress);
+  return {.at = stub.block, .bytes = static_cast<uint32_t>(bytes), .value_bytes = stub.size};
 }
 
 // Appends the block of a key or value, if it has one.
@@ -151,11 +170,13 @@ struct Codec {
   }
   // All bytes of a key: a view of an inline one, a copy in `scratch` of an outside one.
   std::string_view Whole(const StoredKey& stored, Scratch& scratch) const;
-  // All bytes of a value without the metadata: always a view, since outside values are contiguous.
-  std::string_view Whole(const StoredValue& stored) const;
-  // The value with its metadata. A view, too.
+  // All bytes of a value without the metadata: a view, or of one in pieces a copy in `scratch`.
+  std::string_view Whole(const StoredValue& stored, Scratch& scratch) const;
+  // Likewise, always a view: of a value in pieces it has no bytes.
+  std::string_view Contiguous(const StoredValue& stored) const;
+  // The value with its metadata, by Contiguous().
   PointState StateOf(const StoredValue& stored) const {
-    return {Whole(stored), DeadlineOf(stored), TypeOf(stored)};
+    return {Contiguous(stored), DeadlineOf(stored), TypeOf(stored)};
   }
   size_t SizeOf(const StoredKey& stored) const;
   size_t SizeOf(const StoredValue& stored) const;  // without the metadata

@@ -8,6 +8,7 @@
 #include "base/reserve_more.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
+#include "btree/pieces.h"
 
 namespace skep::btree {
 namespace {
@@ -364,6 +365,9 @@ void StructureChange<Layout>::ListGone() {
   KeepEachOnce(&before);
   KeepEachOnce(&after);
   std::ranges::set_difference(before, after, std::back_inserter(lists_.gone), {}, place, place);
+  std::vector<OutsideBlock> made;
+  std::ranges::set_difference(after, before, std::back_inserter(made), {}, place, place);
+  AddPiecesGone(core_.arena, made, &lists_.gone);
 }
 
 template <class Layout>

@@ -27,10 +27,16 @@ void PutLongKeys(Batch& batch, uint32_t step) {
   }
 }
 
+void PutPieces(Batch& batch, uint32_t) {
+  batch.Put(Kept(batch, TestKey(11)), Kept(batch, std::string(kContiguousMax + 1, 'p')));
+}
+
 // Changes that tree_test_changes.h does not have: values and keys outside the nodes.
 constexpr TreeChange kOutside[] = {
     {"BigValues", 200, kUnordered, PutBigValues, [](const Effect&) { return true; }},
     {"BigValuesAtomic", 200, kAtomic, PutBigValues, [](const Effect&) { return true; }},
+    {"Pieces", 20, kUnordered, PutPieces, [](const Effect&) { return true; }},
+    {"PiecesAtomic", 20, kAtomic, PutPieces, [](const Effect&) { return true; }},
     {"LongKeys", 200, kUnordered, PutLongKeys, [](const Effect& e) { return e.leaves > 0; }},
     {"LongKeysAtomic", 200, kAtomic, PutLongKeys, [](const Effect& e) { return e.leaves > 0; }},
 };

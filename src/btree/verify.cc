@@ -6,6 +6,7 @@
 
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
+#include "btree/pieces.h"
 #include "btree/reclaim.h"
 
 namespace skep::btree {
@@ -51,6 +52,7 @@ class Verifier {
     std::ranges::sort(blocks_, {}, place);
     const auto twice = std::ranges::unique(blocks_, {}, place);
     blocks_.erase(twice.begin(), twice.end());
+    AddPieces(core_.arena, &blocks_);
     uint64_t bytes = 0;
     for (const OutsideBlock& block : blocks_) bytes += Arena::RoundUp(block.bytes);
     return bytes;

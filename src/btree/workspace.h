@@ -10,11 +10,13 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include "btree/atomic_lists.h"
 #include "btree/change_lists.h"
 #include "btree/geometry.h"
 #include "btree/node.h"
+#include "btree/stored.h"
 
 namespace skep::btree {
 
@@ -29,8 +31,9 @@ struct Workspace {
   NodeHeader* Bench(uint32_t front_bytes) { return NodeIn(bench.data(), front_bytes); }
 
   alignas(64) std::array<std::byte, kBenchBytes> bench;
-  ChangeLists change;  // the lists of the thread's last change, emptied
-  AtomicLists atomic;  // the lists of the thread's last atomic batch of points
+  ChangeLists change;                  // the lists of the thread's last change, emptied
+  AtomicLists atomic;                  // the lists of the thread's last atomic batch of points
+  std::vector<OutsideBlock> replaced;  // blocks that the thread's last write has replaced
 };
 static_assert(Workspace::kBenchBytes >= Geometry::kBufferBytesMax + 64);
 

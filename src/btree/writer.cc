@@ -6,6 +6,7 @@
 #include "base/reserve_more.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
+#include "btree/point_read.h"
 #include "engine/point.h"
 
 namespace skep::btree {
@@ -29,6 +30,7 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
   Storing storing(core_, thread, Arena::Limit::kObey);
   // The request's own value in its stored form; its block is kept across tries.
   std::optional<StoredValue> kept;
+  std::optional<OutsideEffect> outside;
   uint32_t rooms = 0;
   while (true) {
     tries.Begin();
@@ -44,9 +46,14 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
     const typename Layout::Found found = leaf.Find(request.key, place.spot);
     core_.Sync(SyncPoint::kWriterFoundLeaf);
-    std::optional<PointState> state;
-    if (found.present) state = core_.codec.StateOf(found.value);
-    const PointEffect effect = ApplyPoint(request, state, *now_ms, traits, out, index);
+    PointEffect effect;
+    if (found.present && found.value.outside) {
+      effect = ApplyOutside(request, found.value, *now_ms, traits, out, index, &outside.emplace());
+    } else {
+      std::optional<PointState> state;
+      if (found.present) state = core_.codec.StateOf(found.value);
+      effect = ApplyPoint(request, state, *now_ms, traits, out, index);
+    }
     Outcome& outcome = out.outcome(index);
     TellHint(request, place, &outcome);
     if (effect.action == PointEffect::Action::kKeep) {
@@ -55,8 +62,10 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
 
     const bool erase = effect.action == PointEffect::Action::kErase;
     // A write that makes a value shorter frees memory, so it may exceed the limit.
-    const bool shrinks =
-        request.op == Op::kApply && state.has_value() && effect.value.size() < state->value.size();
+    const bool stays_outside =
+        found.present && found.value.outside && outside->kind != OutsideEffect::Kind::kNone;
+    const bool shrinks = request.op == Op::kApply && found.present && !stays_outside &&
+                         effect.value.size() < core_.codec.SizeOf(found.value);
     storing.set_limit(erase || shrinks ? Arena::Limit::kExceed : Arena::Limit::kObey);
     // An outside key that the leaf has already keeps its block.
     const bool has_block = found.known && found.key.outside;
@@ -67,7 +76,14 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     if (has_block) edit.edit.stored_key = found.key;
     if (erase && !has_block) edit.edit.stored_key.bytes = request.key;
     if (erase) DropStored(storing, &kept);
-    const bool stored = erase || Store(request, effect, has_block, storing, &edit.edit, &kept);
+    bool stored = erase;
+    if (stays_outside) {
+      DropStored(storing, &kept);
+      if (!has_block) edit.edit.stored_key.bytes = request.key;
+      stored = StoreOutside(found.value, effect.deadline_ms, *outside, storing, &edit.edit.value);
+    } else if (!erase) {
+      stored = Store(request, effect, has_block, storing, &edit.edit, &kept);
+    }
     Attempt attempt = Attempt::kNoMemory;
     bool is_small = false;
     if (stored) {
@@ -90,13 +106,54 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
     if (attempt == Attempt::kNoMemory) {
       tries.GiveTurn();
       DropStored(storing, &kept);
-      const uint64_t wanted = erase ? 0 : request.key.size() + effect.value.size();
+      const size_t value_bytes = stays_outside ? kContiguousMax : effect.value.size();
+      const uint64_t wanted = erase ? 0 : request.key.size() + value_bytes;
       if (++rooms > Upkeep::kRoomsMax || !upkeep_.MakeRoom(thread, wanted)) {
         out.RefuseMemory(index, core_.budget);
         return 0;
       }
     }
   }
+}
+
+// ApplyPoint, of a request that finds a value outside the nodes.
+template <class Layout>
+PointEffect Writer<Layout>::ApplyOutside(const Request& request, const StoredValue& value,
+                                         uint64_t now_ms, const EngineTraits& traits,
+                                         BatchWriter& out, uint32_t index,
+                                         OutsideEffect* outside) const {
+  const PointState held = core_.codec.StateOf(value);
+  const bool has_parts = request.op == Op::kApply && request.function->parts_body != nullptr &&
+                         IsInPieces(value) && !HasExpired(held.deadline_ms, now_ms);
+  if (has_parts) {
+    outside->parts = ApplyParts(request, Pieces(core_.arena, value), held, traits, out, index);
+    if (!outside->parts.changes) return {};
+    out.CountWork(BytesToEdit(outside->parts));
+    outside->kind = OutsideEffect::Kind::kEdit;
+    return {
+        .action = PointEffect::Action::kStore, .type = held.type, .deadline_ms = held.deadline_ms};
+  }
+  const PointState state = StateFor(core_, request, value, out);
+  const PointEffect effect = ApplyPoint(request, state, now_ms, traits, out, index);
+  const size_t size = MetadataBytes(effect.deadline_ms, effect.type) + core_.codec.SizeOf(value);
+  if (request.op == Op::kExpire && effect.action == PointEffect::Action::kStore &&
+      size > core_.codec.geometry.value_inline_max()) {
+    outside->kind = OutsideEffect::Kind::kCarry;
+  }
+  return effect;
+}
+
+// Stores what becomes of an outside value whose bytes, or most of them, stay. False: no memory.
+template <class Layout>
+bool Writer<Layout>::StoreOutside(const StoredValue& before, uint64_t deadline_ms,
+                                  const OutsideEffect& effect, Storing& storing,
+                                  StoredValue* stored) {
+  if (!storing.has_room()) return false;
+  if (effect.kind == OutsideEffect::Kind::kEdit) {
+    return storing.Edited(before, effect.parts, deadline_ms, stored);
+  }
+  storing.Carry(before, deadline_ms, stored);
+  return true;
 }
 
 // Stores what the effect needs, in the form that a node holds. The request's own value, if an
@@ -115,8 +172,7 @@ bool Writer<Layout>::Store(const Request& request, const PointEffect& effect, bo
     return true;
   }
   storing.Drop();
-  const bool has_room = storing.limit() == Arena::Limit::kExceed || core_.budget.HasRoomFor(0);
-  if (!has_room || (!has_block && !storing.Key(request.key, &edit->stored_key)) ||
+  if (!storing.has_room() || (!has_block && !storing.Key(request.key, &edit->stored_key)) ||
       !storing.Value(effect.value, effect.deadline_ms, effect.type, &edit->value)) {
     return false;
   }
@@ -137,8 +193,15 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
                                Version* version) {
   NodeHeader* const node = place.node;
   const uint64_t word = place.word.bits;
-  // Reserved here, since nothing is allocated while the node is locked.
-  ReserveMore(thread.retired, 1);
+  const bool unlinks = edit.found->present && edit.found->value.outside;
+  std::vector<OutsideBlock>& replaced = thread.workspace->replaced;
+  if (unlinks) {
+    replaced.clear();
+    AddReplaced(core_.arena, edit.found->value, edit.edit.erase ? nullptr : &edit.edit.value,
+                &replaced);
+    // Reserved here, since nothing is allocated while the node is locked.
+    ReserveMore(thread.retired, replaced.size());
+  }
   if (!TryLock(node, word)) return Attempt::kAgain;
   if (HasExpiredSince(edit)) {
     UnlockUnchanged(node, word);
@@ -168,11 +231,10 @@ Attempt Writer<Layout>::Append(ThreadState& thread, const typename Layout::Leaf&
   storing.SetBorn(made);
   storing.Keep();
   // seq_cst if the store unlinks a block: (E1) of versions.h.
-  const bool unlinks = edit.found->present && edit.found->value.outside;
   node->word.store(NodeWord::Of(end, NodeWord{word}.sequence() + 1).bits,
                    unlinks ? std::memory_order_seq_cst : std::memory_order_release);
   core_.Sync(SyncPoint::kWriterPublished);
-  RetireReplaced(thread, *edit.found, made);
+  if (unlinks) RetireReplaced(thread, replaced, made);
   *version = made;
   return Attempt::kDone;
 }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "btree/core.h"
@@ -46,14 +47,14 @@ void LowerDeadline(Core& core, Lid leaf, NodeHeader* node, const StoredValue& va
   core.expiry.Add(leaf, DeadlineOf(value));
 }
 
-// Retires the block of the value that an appended log item has replaced, if it has one: the block
-// belongs to the node no longer.
-template <class Found>
-void RetireReplaced(ThreadState& thread, const Found& found, Version version) {
-  if (!found.present || !found.value.outside) return;
-  const OutsideBlock block = BlockOf(found.value);
-  thread.retired.push_back(
-      {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version});
+// Retires blocks of values that appended log items have replaced: they belong to the node no
+// longer. There is room for them in thread.retired.
+inline void RetireReplaced(ThreadState& thread, std::span<const OutsideBlock> replaced,
+                           Version version) {
+  for (const OutsideBlock& block : replaced) {
+    thread.retired.push_back(
+        {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version});
+  }
 }
 
 // Whether a leaf with `present` keys left should be merged though its log has room, since most of
@@ -93,8 +94,20 @@ class Writer {
     uint64_t expired = 0;                               // items left out because they have expired
   };
 
+  // What becomes of a value that lies outside the nodes and need not be stored anew.
+  struct OutsideEffect {
+    enum class Kind : uint8_t { kNone, kCarry, kEdit };
+    Kind kind = Kind::kNone;
+    PartsEffect parts = {};  // kEdit
+  };
+
+  PointEffect ApplyOutside(const Request& request, const StoredValue& value, uint64_t now_ms,
+                           const EngineTraits& traits, BatchWriter& out, uint32_t index,
+                           OutsideEffect* outside) const;
   bool Store(const Request& request, const PointEffect& effect, bool has_block, Storing& storing,
              LeafEdit* edit, std::optional<StoredValue>* kept);
+  static bool StoreOutside(const StoredValue& before, uint64_t deadline_ms,
+                           const OutsideEffect& effect, Storing& storing, StoredValue* stored);
   bool HasExpiredSince(const Edit& edit) const;
   Attempt Append(ThreadState& thread, const typename Layout::Leaf& leaf, const LeafPlace& place,
                  const Edit& edit, Storing& storing, Version* version);

@@ -249,9 +249,11 @@ Status CheckRequest(const Request& request, const Batch& batch, const EngineTrai
 Status CheckSizes(const Request& request, const EngineTraits& traits);
 
 // The value that a scan gives of an item.
+inline bool HasValueOfItem(const Request& scan, uint8_t type) {
+  return (type == kPlainType || scan.has(Request::kAnyType)) && !scan.has(Request::kKeysOnly);
+}
 inline std::string_view ValueOfItem(const Request& scan, std::string_view value, uint8_t type) {
-  const bool is_wanted = type == kPlainType || scan.has(Request::kAnyType);
-  return is_wanted && !scan.has(Request::kKeysOnly) ? value : std::string_view();
+  return HasValueOfItem(scan, type) ? value : std::string_view();
 }
 
 // Whether the request counts every key, which needs no order.

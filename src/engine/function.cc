@@ -70,6 +70,11 @@ Result<const Function*> Register(Function function) {
   return added;
 }
 
+Result<const Function*> RegisterOfParts(std::string_view name, FunctionBody body,
+                                        PartsBody parts_body) {
+  return Register({.name = std::string(name), .body = body, .parts_body = parts_body});
+}
+
 FunctionEffect AddDecimal(const FunctionInput& input) {
   const std::optional<int64_t> now = input.value ? ParseInt64(*input.value) : 0;
   const std::optional<int64_t> delta = ParseInt64(input.operand);
@@ -134,10 +139,11 @@ std::vector<const Function*> AllFunctions() {
 
 namespace functions {
 const Function* const kAddDecimal = *RegisterFunction("add-decimal", AddDecimal);
-const Function* const kAppend = *RegisterFunction("append", Append);
-const Function* const kSetRange = *RegisterFunction("set-range", SetRange);
-const Function* const kSetBit = *RegisterFunction("set-bit", SetBit);
-const Function* const kBitField = *RegisterFunction("bit-field", ChangeBitFields);
+const Function* const kAppend = *RegisterOfParts("append", Append, AppendToParts);
+const Function* const kSetRange = *RegisterOfParts("set-range", SetRange, SetRangeOfParts);
+const Function* const kSetBit = *RegisterOfParts("set-bit", SetBit, SetBitOfParts);
+const Function* const kBitField =
+    *RegisterOfParts("bit-field", ChangeBitFields, ChangeBitFieldsOfParts);
 const Function* const kAddFloat = *RegisterFunction("add-float", AddFloat);
 }  // namespace functions
 

@@ -26,9 +26,6 @@ bool LooksAtValue(const Request& r) {
          r.op == Op::kRequireDigest;
 }
 
-// Whether the request asks that the value it finds has a type: all that let its bytes be seen.
-bool AsksForType(const Request& r) { return LooksAtValue(r) || r.has(Request::kReturnPrevious); }
-
 // The type that the request asks for.
 uint8_t TypeOf(const Request& r) { return r.op == Op::kApply ? r.function->type : r.type; }
 
@@ -133,6 +130,42 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
 }
 
 }  // namespace
+
+// Such a request also asks that the value has a type.
+bool NeedsBytes(const Request& r) { return LooksAtValue(r) || r.has(Request::kReturnPrevious); }
+
+PartsEffect ApplyParts(const Request& r, const ValueParts& value, const PointState& found,
+                       const EngineTraits& traits, BatchWriter& out, uint32_t slot) {
+  Outcome& outcome = out.outcome(slot);
+  outcome = {.present = true, .type = found.type, .deadline_ms = found.deadline_ms};
+  if (out.IsFull()) {
+    out.LeaveOut(slot);
+    return {};
+  }
+  if (IsSetAside(r)) {
+    out.Postpone(slot);
+    return {};
+  }
+  if (found.type != r.function->type) {
+    RefuseType(found.type, out, slot);
+    return {};
+  }
+  PartsEffect effect = r.function->parts_body({.value = value,
+                                               .operand = r.value,
+                                               .scratch = &out.scratch(),
+                                               .value_bytes_max = traits.value_bytes_max});
+  if (!effect.status.ok()) {
+    out.Refuse(slot, effect.status);
+    return {};
+  }
+  out.CountWork(r.value.size());
+  for (const PartEdit& edit : effect.edits) out.CountWork(edit.bytes.size());
+  outcome.verdict = Verdict::kDone;
+  outcome.integer = effect.integer;
+  outcome.value = out.scratch().Copy(effect.returned);
+  if (!effect.changes) out.Note(slot, Effect::Kind::kNothing);
+  return effect;
+}
 
 void TellPart(const Request& r, const PointState& found, BatchWriter& out, uint32_t slot) {
   Outcome& outcome = out.outcome(slot);
@@ -262,7 +295,7 @@ PointEffect ApplyPoint(const Request& r, const std::optional<PointState>& found,
       return {};
     }
   }
-  if (present && now->type != TypeOf(r) && AsksForType(r)) [[unlikely]] {
+  if (present && now->type != TypeOf(r) && NeedsBytes(r)) [[unlikely]] {
     if (SetsAsideLarge(r, TypeOf(r), now->type, out, slot)) return {};
     RefuseType(now->type, out, slot);
     return {};

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/batch_writer.h"
+#include "engine/value_parts.h"
 #include "skep/batch.h"
 #include "types/value_type.h"
 
@@ -44,6 +45,15 @@ struct PointEffect {
 PointEffect ApplyPoint(const Request& request, const std::optional<PointState>& found,
                        uint64_t now_ms, const EngineTraits& traits, BatchWriter& out,
                        uint32_t slot);
+
+// Whether the request lets the bytes of the value that it finds be seen, so that ApplyPoint needs
+// them. A kGet is another matter.
+bool NeedsBytes(const Request& request);
+
+// ApplyPoint for a kApply of a function that has a parts body, on a value in parts that is present.
+// The request has no kOperandOfSlot.
+PartsEffect ApplyParts(const Request& request, const ValueParts& value, const PointState& found,
+                       const EngineTraits& traits, BatchWriter& out, uint32_t slot);
 
 // Refuses a request because the value at its key has another type than it asks for.
 void RefuseType(uint8_t type, BatchWriter& out, uint32_t slot);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "base/float_text.h"
 
@@ -26,8 +28,16 @@ char* StoreNumber(char* at, T number) {
   return at + sizeof(number);
 }
 
+Status TooLarge(size_t value_bytes_max) {
+  return {Code::kTooLarge, "value exceeds the maximum size", value_bytes_max};
+}
 FunctionEffect ValueTooLarge(const FunctionInput& input) {
-  return {.status = {Code::kTooLarge, "value exceeds the maximum size", input.value_bytes_max}};
+  return {.status = TooLarge(input.value_bytes_max)};
+}
+
+// Whether a value may not have `bytes` bytes from the offset on.
+bool IsTooFar(uint64_t offset, size_t bytes, size_t value_bytes_max) {
+  return offset > value_bytes_max || bytes > value_bytes_max - offset;
 }
 
 // A copy of the value that has at least `bytes` bytes.
@@ -108,15 +118,84 @@ std::optional<uint64_t> BytesToWrite(std::string_view operand) {
   return bytes;
 }
 
+// Bytes of a value, and how many are before them.
+struct BytesFrom {
+  uint64_t first;
+  std::span<char> bytes;
+};
+
+struct BitFieldsDone {
+  bool changed = false;      // a field is another one now
+  std::string_view results;  // in the scratch
+};
+
+// Does the operations of a sound operand, in order. `bytes_of` gives bytes that have the fields of
+// an operation, which are changed where they lie.
+template <typename BytesOf>
+BitFieldsDone DoBitFields(std::string_view operand, Scratch& scratch, BytesOf bytes_of) {
+  BitFieldsDone done;
+  const size_t count = operand.size() / kBitFieldBytes;
+  char* const results = scratch.Allocate(count * kBitFieldResultBytes);
+  char* result = results;
+  for (size_t i = 0; i < count; ++i) {
+    BitFieldOperation o = *ReadOperation(operand.data() + i * kBitFieldBytes);
+    const auto [first, bytes] = bytes_of(o);
+    o.offset -= first * kByteBits;
+    const int64_t before = BitFieldOf({bytes.data(), bytes.size()}, o);
+    const bool writes = o.kind != BitFieldOperation::Kind::kGet;
+    const Sum sum = writes ? NewNumber(o, before) : Sum{.number = before};
+    const bool fails = sum.overflows && o.overflow == BitFieldOperation::Overflow::kFail;
+    if (writes && !fails) {
+      SetBits(bytes, o.offset, o.bits, static_cast<uint64_t>(sum.number));
+      done.changed |= sum.number != before;
+    }
+    *result = fails ? 0 : 1;
+    const bool tells_before = o.kind == BitFieldOperation::Kind::kSet;
+    result = StoreNumber(result + 1, fails ? int64_t{0} : tells_before ? before : sum.number);
+  }
+  done.results = {results, count * kBitFieldResultBytes};
+  return done;
+}
+
+// Reads bytes of a value; those behind its end are zeros.
+void ReadOrZero(const ValueParts& value, uint64_t offset, std::span<char> to) {
+  const uint64_t there = value.size() - std::min<uint64_t>(offset, value.size());
+  const size_t size = std::min<uint64_t>(there, to.size());
+  if (size > 0) value.Read(offset, to.first(size));
+  std::ranges::fill(to.subspan(size), '\0');
+}
+
+// Copies of the bytes that have the fields of an operand, each byte once, ascending.
+std::vector<BytesFrom> FieldsOf(const PartsInput& input) {
+  struct Bounds {
+    uint64_t begin, end;
+  };
+  std::vector<Bounds> fields;
+  for (size_t i = 0; i < input.operand.size(); i += kBitFieldBytes) {
+    const BitFieldOperation o = *ReadOperation(input.operand.data() + i);
+    fields.push_back({o.offset / kByteBits, (o.offset + o.bits - 1) / kByteBits + 1});
+  }
+  std::ranges::sort(fields, {}, &Bounds::begin);
+  std::vector<BytesFrom> copies;
+  for (size_t i = 0; i < fields.size();) {
+    Bounds joined = fields[i];
+    for (++i; i < fields.size() && fields[i].begin <= joined.end; ++i) {
+      joined.end = std::max(joined.end, fields[i].end);
+    }
+    const size_t size = joined.end - joined.begin;
+    copies.push_back({joined.begin, {input.scratch->Allocate(size), size}});
+    ReadOrZero(input.value, joined.begin, copies.back().bytes);
+  }
+  return copies;
+}
+
 }  // namespace
 
 FunctionEffect SetRange(const FunctionInput& input) {
   if (input.operand.size() <= kOffsetBytes) return {.status = kMalformedOperand};
   const auto offset = LoadNumber<uint64_t>(input.operand.data());
   const std::string_view bytes = input.operand.substr(kOffsetBytes);
-  if (offset > input.value_bytes_max || bytes.size() > input.value_bytes_max - offset) {
-    return ValueTooLarge(input);
-  }
+  if (IsTooFar(offset, bytes.size(), input.value_bytes_max)) return ValueTooLarge(input);
   const std::span<char> value = Grown(input, offset + bytes.size());
   CopyBytes(value.data() + offset, bytes.data(), bytes.size());
   return {.action = FunctionEffect::Action::kReplace,
@@ -146,28 +225,79 @@ FunctionEffect ChangeBitFields(const FunctionInput& input) {
   if (*bytes > input.value_bytes_max) return ValueTooLarge(input);
   const size_t before_bytes = input.value.value_or("").size();
   const std::span<char> value = Grown(input, *bytes);
-  bool changed = value.size() > before_bytes;
-  const size_t count = input.operand.size() / kBitFieldBytes;
-  char* const results = input.scratch->Allocate(count * kBitFieldResultBytes);
-  char* result = results;
-  for (size_t i = 0; i < count; ++i) {
-    const BitFieldOperation o = *ReadOperation(input.operand.data() + i * kBitFieldBytes);
-    const int64_t before = BitFieldOf({value.data(), value.size()}, o);
-    const bool writes = o.kind != BitFieldOperation::Kind::kGet;
-    const Sum sum = writes ? NewNumber(o, before) : Sum{.number = before};
-    const bool fails = sum.overflows && o.overflow == BitFieldOperation::Overflow::kFail;
-    if (writes && !fails) {
-      SetBits(value, o.offset, o.bits, static_cast<uint64_t>(sum.number));
-      changed |= sum.number != before;
-    }
-    *result = fails ? 0 : 1;
-    const bool tells_before = o.kind == BitFieldOperation::Kind::kSet;
-    result = StoreNumber(result + 1, fails ? int64_t{0} : tells_before ? before : sum.number);
-  }
-  FunctionEffect effect = {.returned = {results, count * kBitFieldResultBytes}};
-  if (changed) {
+  const BitFieldsDone done =
+      DoBitFields(input.operand, *input.scratch,
+                  [&](const BitFieldOperation&) { return BytesFrom{.first = 0, .bytes = value}; });
+  FunctionEffect effect = {.returned = done.results};
+  if (done.changed || value.size() > before_bytes) {
     effect.action = FunctionEffect::Action::kReplace;
     effect.value = {value.data(), value.size()};
+  }
+  return effect;
+}
+
+PartsEffect AppendToParts(const PartsInput& input) {
+  const size_t before = input.value.size();
+  if (IsTooFar(before, input.operand.size(), input.value_bytes_max)) {
+    return {.status = TooLarge(input.value_bytes_max)};
+  }
+  const size_t size = before + input.operand.size();
+  return {.changes = true,
+          .size = size,
+          .edits = {{.offset = before, .bytes = input.operand}},
+          .integer = static_cast<int64_t>(size)};
+}
+
+PartsEffect SetRangeOfParts(const PartsInput& input) {
+  if (input.operand.size() <= kOffsetBytes) return {.status = kMalformedOperand};
+  const auto offset = LoadNumber<uint64_t>(input.operand.data());
+  const std::string_view bytes = input.operand.substr(kOffsetBytes);
+  if (IsTooFar(offset, bytes.size(), input.value_bytes_max)) {
+    return {.status = TooLarge(input.value_bytes_max)};
+  }
+  const size_t size = std::max(input.value.size(), offset + bytes.size());
+  return {.changes = true,
+          .size = size,
+          .edits = {{.offset = offset, .bytes = bytes}},
+          .integer = static_cast<int64_t>(size)};
+}
+
+PartsEffect SetBitOfParts(const PartsInput& input) {
+  if (input.operand.size() != kOffsetBytes + 1) return {.status = kMalformedOperand};
+  const auto offset = LoadNumber<uint64_t>(input.operand.data());
+  const bool bit = input.operand[kOffsetBytes] != 0;
+  const uint64_t at = offset / kByteBits;
+  if (at >= input.value_bytes_max) return {.status = TooLarge(input.value_bytes_max)};
+  const std::span<char> byte(input.scratch->Allocate(1), 1);
+  ReadOrZero(input.value, at, byte);
+  const auto before = static_cast<int64_t>(BitsOf({byte.data(), 1}, offset % kByteBits, 1));
+  if (at < input.value.size() && (before != 0) == bit) return {.integer = before};
+  SetBits(byte, offset % kByteBits, 1, bit ? 1 : 0);
+  return {.changes = true,
+          .size = std::max(input.value.size(), at + 1),
+          .edits = {{.offset = at, .bytes = {byte.data(), 1}}},
+          .integer = before};
+}
+
+PartsEffect ChangeBitFieldsOfParts(const PartsInput& input) {
+  const auto bytes = BytesToWrite(input.operand);
+  if (!bytes) return {.status = kMalformedOperand};
+  if (*bytes > input.value_bytes_max) return {.status = TooLarge(input.value_bytes_max)};
+  const std::vector<BytesFrom> fields = FieldsOf(input);
+  const auto field_of = [&](const BitFieldOperation& o) {
+    const auto behind =
+        std::ranges::upper_bound(fields, o.offset / kByteBits, {}, &BytesFrom::first);
+    return *std::prev(behind);
+  };
+  const BitFieldsDone done = DoBitFields(input.operand, *input.scratch, field_of);
+  const size_t size = std::max<size_t>(input.value.size(), *bytes);
+  PartsEffect effect = {
+      .changes = done.changed || size > input.value.size(), .size = size, .returned = done.results};
+  if (!effect.changes) return effect;
+  for (const auto& [first, field] : fields) {
+    if (first >= size) break;
+    const size_t within = std::min(field.size(), size - first);
+    effect.edits.push_back({.offset = first, .bytes = {field.data(), within}});
   }
   return effect;
 }

@@ -25,6 +25,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/value_parts.h"
 #include "skep/function.h"
 #include "skep/scratch.h"
 
@@ -36,6 +37,11 @@ FunctionEffect SetRange(const FunctionInput& input);
 FunctionEffect SetBit(const FunctionInput& input);
 FunctionEffect ChangeBitFields(const FunctionInput& input);
 FunctionEffect AddFloat(const FunctionInput& input);
+// Those that do the same to values in parts.
+PartsEffect AppendToParts(const PartsInput& input);
+PartsEffect SetRangeOfParts(const PartsInput& input);
+PartsEffect SetBitOfParts(const PartsInput& input);
+PartsEffect ChangeBitFieldsOfParts(const PartsInput& input);
 
 // ---- Operands
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace skep {
@@ -11,16 +14,62 @@ namespace {
 
 constexpr size_t kValueBytesMax = 64;
 
+// A value that may be read by parts only.
+class PartsOfString final : public ValueParts {
+ public:
+  explicit PartsOfString(const std::string& value) : value_(value) {}
+  size_t size() const override { return value_.size(); }
+  void Read(size_t offset, std::span<char> to) const override {
+    ASSERT_LE(offset + to.size(), value_.size());
+    value_.copy(to.data(), to.size(), offset);
+  }
+
+ private:
+  const std::string& value_;
+};
+
 class StringFunctions : public testing::Test {
  protected:
+  // Runs the body, and the one for values in parts beside it, if there is one and there is a value:
+  // both do the same.
   FunctionEffect Run(FunctionBody body, const std::optional<std::string>& value,
                      std::string_view operand) {
     scratch_.Clear();
-    return body({.value = value ? std::optional<std::string_view>(*value) : std::nullopt,
-                 .operand = operand,
-                 .scratch = &scratch_,
-                 .function = nullptr,
-                 .value_bytes_max = kValueBytesMax});
+    const FunctionEffect effect =
+        body({.value = value ? std::optional<std::string_view>(*value) : std::nullopt,
+              .operand = operand,
+              .scratch = &scratch_,
+              .function = nullptr,
+              .value_bytes_max = kValueBytesMax});
+    if (value) CompareWithParts(body, effect, *value, operand);
+    return effect;
+  }
+
+  void CompareWithParts(FunctionBody body, const FunctionEffect& effect, const std::string& value,
+                        std::string_view operand) {
+    constexpr std::pair<FunctionBody, PartsBody> kBodies[] = {
+        {SetRange, SetRangeOfParts},
+        {SetBit, SetBitOfParts},
+        {ChangeBitFields, ChangeBitFieldsOfParts}};
+    for (const auto& [of_string, of_parts] : kBodies) {
+      if (of_string != body) continue;
+      const PartsEffect parts = of_parts({.value = PartsOfString(value),
+                                          .operand = operand,
+                                          .scratch = &scratch_,
+                                          .value_bytes_max = kValueBytesMax});
+      EXPECT_EQ(parts.status.code(), effect.status.code());
+      EXPECT_EQ(parts.integer, effect.integer);
+      EXPECT_EQ(parts.returned, effect.returned);
+      EXPECT_EQ(parts.changes, effect.action == FunctionEffect::Action::kReplace);
+      if (!parts.changes) continue;
+      std::string after = value;
+      after.resize(parts.size);
+      for (const PartEdit& edit : parts.edits) {
+        ASSERT_LE(edit.offset + edit.bytes.size(), after.size());
+        after.replace(edit.offset, edit.bytes.size(), edit.bytes);
+      }
+      EXPECT_EQ(after, effect.value);
+    }
   }
 
   Scratch scratch_, operands_;

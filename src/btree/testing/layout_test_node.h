@@ -67,7 +67,8 @@ class TestStore {
     return whole;
   }
   PlainValue Whole(const StoredValue& stored) {
-    PlainValue value = {.bytes = std::string(codec_.Whole(stored))};
+    Scratch scratch;
+    PlainValue value = {.bytes = std::string(codec_.Whole(stored, scratch))};
     SKEP_CHECK(codec_.SizeOf(stored) == value.bytes.size());
     value.deadline_ms = DeadlineOf(stored);
     return value;
