@@ -6,6 +6,14 @@
 namespace skep::collections {
 namespace {
 
+// Whether a place's sort key is below another one.
+bool IsBelow(Form form, const Place& place, std::string_view key) {
+  if (form != Form::kEntry) return place.member < key;
+  const std::string score = OrderedScore(place.score);
+  const int order = score.compare(key.substr(0, score.size()));
+  return order != 0 ? order < 0 : place.member < key.substr(score.size());
+}
+
 // A batch that requires what was read.
 class Required {
  public:
@@ -81,12 +89,14 @@ std::optional<uint64_t> PiecesWithin(Form form, std::string_view separator, cons
                                      std::string_view lo, std::optional<std::string_view> fence) {
   const bool ends_within = !fence || (segment.fence && *segment.fence <= *fence);
   if (separator >= lo && ends_within) return segment.pieces;
-  const auto pieces = ReadPieces(form, segment.body);
-  if (!pieces) return std::nullopt;
+  std::string_view body = segment.body;
+  Piece piece;
   uint64_t count = 0;
-  for (const Piece& piece : *pieces) {
-    const std::string key = SortKey(form, piece.place);
-    if (key >= lo && (!fence || key < *fence)) ++count;
+  while (!body.empty()) {
+    if (!TakePiece(form, body, &piece)) return std::nullopt;
+    if (IsBelow(form, piece.place, lo)) continue;
+    if (fence && !IsBelow(form, piece.place, *fence)) break;
+    ++count;
   }
   return count;
 }
@@ -111,7 +121,8 @@ std::optional<RankPlace> FindRank(View& view, uint64_t rank) {
     before += block.pieces;
     return true;
   };
-  view.ForEach(Part::kCounts, std::nullopt, false, visit);
+  // A block that was divided has half of kBlockMax members, or more.
+  view.ForEach(Part::kCounts, std::nullopt, false, visit, {.segments = 1 + rank * 2 / kBlockMax});
   return found;
 }
 
@@ -124,7 +135,12 @@ std::optional<uint64_t> CountBelow(View& view, uint8_t kind, std::string_view ke
     count += found.pieces;
     return true;
   };
-  if (!view.ForEach(Part::kCounts, std::nullopt, false, visit_block)) return std::nullopt;
+  // All blocks whose separator is not above the key.
+  const std::string behind = std::string(key) + '\0';
+  if (!view.ForEach(Part::kCounts, std::nullopt, false, visit_block,
+                    {.until = behind, .segments = UINT32_MAX})) {
+    return std::nullopt;
+  }
   const Form form = FormOf(MainPart(kind), kind);
   bool is_whole = true;
   const auto visit = [&](std::string_view separator, const Segment& segment) {
@@ -134,7 +150,8 @@ std::optional<uint64_t> CountBelow(View& view, uint8_t kind, std::string_view ke
     count += pieces.value_or(0);
     return is_whole;
   };
-  if (!view.ForEach(MainPart(kind), block, false, visit) || !is_whole) return std::nullopt;
+  const Extent extent = {.until = key, .segments = view.SegmentsOf(kBlockMax)};
+  if (!view.ForEach(MainPart(kind), block, false, visit, extent) || !is_whole) return std::nullopt;
   return count;
 }
 

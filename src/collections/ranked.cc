@@ -147,7 +147,8 @@ std::optional<Slice> Ranked::SliceOfRanks(View& view, uint64_t begin, uint64_t e
     }
     return at < end;
   };
-  if (!view.ForEach(MainPart(kind_), found->block, false, visit)) return std::nullopt;
+  const Extent extent = {.segments = view.SegmentsOf(end - at)};
+  if (!view.ForEach(MainPart(kind_), found->block, false, visit, extent)) return std::nullopt;
   slice.end = slice.begin + count;
   if (count > 0) slice.value = SmallForm(count, body);
   return slice;

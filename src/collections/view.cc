@@ -7,9 +7,8 @@
 namespace skep::collections {
 namespace {
 
-// How many segments are read at once: few at first, since most calls need few.
-constexpr uint32_t kFirstSegments = 2;
-constexpr uint32_t kSegmentsMax = 256;
+// The segments that one scan reads at most.
+constexpr uint64_t kSegmentsMax = 256;
 
 }  // namespace
 
@@ -46,19 +45,28 @@ std::optional<View> View::Open(Access& access, std::string_view key, uint8_t kin
   }
 }
 
+uint64_t View::SegmentsOf(uint64_t pieces) const {
+  const uint64_t bytes = pieces * (record_.bytes / record_.members + 1);
+  // Segments that were cut are at least half full, most of them more.
+  return 1 + std::min(pieces, bytes * 4 / 3 / access_->segment_bytes());
+}
+
 bool View::ForEach(Part part, std::optional<std::string_view> from, bool reverse,
-                   const Visit& visit) {
+                   const Visit& visit, const Extent& extent) {
   const std::string first = SegmentKey(record_.id, part, {});
   const std::string behind =
       SegmentKey(record_.id, static_cast<Part>(static_cast<char>(part) + 1), {});
   std::string lo = from && !reverse ? SegmentKey(record_.id, part, *from) : first;
-  std::string hi = from && reverse ? SegmentKey(record_.id, part, *from) + '\0' : behind;
-  uint32_t limit = kFirstSegments;
+  std::string hi = behind;
+  if (from && reverse) hi = SegmentKey(record_.id, part, *from) + '\0';
+  if (extent.until && !reverse) hi = SegmentKey(record_.id, part, *extent.until);
+  uint64_t segments = extent.segments;
   bool seeks = from && !reverse;
   while (true) {
     Batch batch;
     batch.set_now_ms(access_->now_ms());
     batch.set_snapshot(at_);
+    const auto limit = static_cast<uint32_t>(std::min(segments, kSegmentsMax));
     const uint32_t slot =
         batch.Scan(Range::Between(lo, hi),
                    {.limit = limit, .reverse = reverse, .any_type = true, .seek_floor = seeks});
@@ -81,7 +89,7 @@ bool View::ForEach(Part part, std::optional<std::string_view> from, bool reverse
     if (!out.more) return true;
     (reverse ? hi : lo) = out.value;
     seeks = false;
-    limit = std::min(limit * 4, kSegmentsMax);
+    segments = uint64_t{limit} * 4;
   }
 }
 

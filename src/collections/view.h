@@ -18,6 +18,13 @@
 
 namespace skep::collections {
 
+// What View::ForEach need not read.
+struct Extent {
+  // No segment whose separator is this or above; of a walk that is not reverse.
+  std::optional<std::string_view> until = std::nullopt;
+  uint64_t segments = 2;  // about so many will be visited: most calls need few
+};
+
 class View {
  public:
   // `newest`: the record that the key has, or has had a moment ago. Nothing if it has another one
@@ -32,8 +39,12 @@ class View {
   // Visits the segments of the part from that of the place `from`, or with `reverse` down from that
   // of the place `to`; nothing: from the first, or the last. Stops when `visit` returns false.
   // False: the snapshot is gone, or what was read is no segment; status() of the access says why.
+  // Cost: a scan of extent.segments segments, then of four times as many, and so on.
   using Visit = std::function<bool(std::string_view separator, const Segment& segment)>;
-  bool ForEach(Part part, std::optional<std::string_view> from, bool reverse, const Visit& visit);
+  bool ForEach(Part part, std::optional<std::string_view> from, bool reverse, const Visit& visit,
+               const Extent& extent = Extent());
+  // About how many segments so many pieces take.
+  uint64_t SegmentsOf(uint64_t pieces) const;
   // All pieces of the part, one behind the other.
   std::optional<std::string> Body(Part part);
 

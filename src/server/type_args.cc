@@ -88,10 +88,14 @@ std::vector<std::string_view> TextsOf(const Outcome& out) {
 void FinishTextArray(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
-  const auto texts = TextsOf(out);
+  std::string_view rest = out.value;
+  std::string_view text;
+  size_t texts = 0;
+  while (types::TakeText(rest, &text)) ++texts;
   RespWriter reply = call.reply();
-  reply.Array(texts.size());
-  for (const std::string_view text : texts) reply.Bulk(text);
+  reply.Array(texts);
+  rest = out.value;
+  while (types::TakeText(rest, &text)) reply.Bulk(text);
 }
 
 void FinishTextSet(const Call& call, const Batch& batch, uint32_t slot) {

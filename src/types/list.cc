@@ -298,25 +298,15 @@ FunctionEffect TrimElements(const FunctionInput& input) {
                        *input.scratch);
 }
 
-// LPOS: `rank` says from which match on, and from which end if it is negative; `count` how many are
-// wanted, 0: all; `most` how many elements are looked at, 0: all.
 FunctionEffect FindElements(const FunctionInput& input) {
-  std::string_view operand = input.operand;
-  std::string_view wanted;
-  if (!TakeText(operand, &wanted)) return Failure(kBadOperand);
-  const auto rank = TakeNumber(operand);
-  const auto count = TakeNumber(operand);
-  const auto most = TakeNumber(operand);
-  if (!rank || *rank == 0 || !count || *count < 0 || !most || *most < 0) {
-    return Failure(kBadOperand);
-  }
+  const auto request = ReadFindRequest(input.operand);
+  if (!request) return Failure(kBadOperand);
   const auto list = ReadCounted(input.value);
   if (!list) return Failure(kNoCollection);
-  const bool from_left = *rank > 0;
-  uint64_t to_skip =
-      (from_left ? static_cast<uint64_t>(*rank) : uint64_t{0} - static_cast<uint64_t>(*rank)) - 1;
+  const bool from_left = request->rank > 0;
+  uint64_t to_skip = request->to_skip();
   const uint64_t looks =
-      *most == 0 ? list->members : std::min<uint64_t>(static_cast<uint64_t>(*most), list->members);
+      request->most == 0 ? list->members : std::min(request->most, list->members);
   std::string_view rest = list->body;
   std::string_view text;
   std::vector<std::string> found;
@@ -324,13 +314,13 @@ FunctionEffect FindElements(const FunctionInput& input) {
     if (!(from_left ? TakeElement(rest, &text) : TakeLastElement(rest, &text))) {
       return Failure(kNoCollection);
     }
-    if (text != wanted) continue;
+    if (text != request->element) continue;
     if (to_skip > 0) {
       --to_skip;
       continue;
     }
     found.push_back(std::to_string(from_left ? i : list->members - 1 - i));
-    if (found.size() == static_cast<uint64_t>(*count)) break;
+    if (found.size() == request->count) break;
   }
   const Texts texts(found.begin(), found.end());
   return {.returned = JoinTexts(texts, *input.scratch),
@@ -369,6 +359,19 @@ std::optional<std::vector<std::string_view>> ReadListElements(const Counted& lis
   return texts;
 }
 
+std::optional<FindRequest> ReadFindRequest(std::string_view operand) {
+  FindRequest request;
+  if (!TakeText(operand, &request.element)) return std::nullopt;
+  const auto rank = TakeNumber(operand);
+  const auto count = TakeNumber(operand);
+  const auto most = TakeNumber(operand);
+  if (!rank || *rank == 0 || !count || *count < 0 || !most || *most < 0) return std::nullopt;
+  request.rank = *rank;
+  request.count = static_cast<uint64_t>(*count);
+  request.most = static_cast<uint64_t>(*most);
+  return request;
+}
+
 bool TakeLastElement(std::string_view& from, std::string_view* text) {
   uint64_t bytes = 0;
   uint32_t shift = 0;
@@ -384,15 +387,6 @@ bool TakeLastElement(std::string_view& from, std::string_view* text) {
   std::string_view element = from.substr(at - bytes, bytes);
   if (!TakeText(element, text) || !element.empty()) return false;
   from = from.substr(0, at - bytes);
-  return true;
-}
-
-bool TakeElement(std::string_view& from, std::string_view* text) {
-  const size_t before = from.size();
-  if (!TakeText(from, text)) return false;
-  const size_t length_bytes = VarintBytes(before - from.size());
-  if (length_bytes > from.size()) return false;
-  from.remove_prefix(length_bytes);
   return true;
 }
 

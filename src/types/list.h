@@ -39,10 +39,13 @@
 // Cost: a walk from the nearer end; to store, a copy of the list.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "types/text.h"
 
 namespace skep::types {
 
@@ -53,9 +56,29 @@ struct Counted;
 std::optional<std::vector<std::string_view>> ReadListElements(const Counted& list);
 
 // Takes an element from the front. False: the bytes do not begin with one.
-bool TakeElement(std::string_view& from, std::string_view* text);
+inline bool TakeElement(std::string_view& from, std::string_view* text) {
+  const size_t before = from.size();
+  if (!TakeText(from, text)) return false;
+  const size_t length_bytes = VarintBytes(before - from.size());
+  if (length_bytes > from.size()) return false;
+  from.remove_prefix(length_bytes);
+  return true;
+}
 // Takes an element from the back. False: the bytes do not end with one.
 bool TakeLastElement(std::string_view& from, std::string_view* text);
 void AppendElement(std::string& to, std::string_view text);
+
+// What list-find is asked for.
+struct FindRequest {
+  std::string_view element;
+  int64_t rank = 1;    // from which match on, and from which end if it is negative; not 0
+  uint64_t count = 0;  // how many are wanted; 0: all
+  uint64_t most = 0;   // how many elements are looked at; 0: all
+
+  uint64_t to_skip() const {  // matches before the first that is wanted
+    return (rank > 0 ? static_cast<uint64_t>(rank) : uint64_t{0} - static_cast<uint64_t>(rank)) - 1;
+  }
+};
+std::optional<FindRequest> ReadFindRequest(std::string_view operand);
 
 }  // namespace skep::types
