@@ -74,7 +74,7 @@ const char* CheckList(const Items& items, const types::LargeRecord& record) {
       return "C6: the numbers of a list have a gap";
     }
     const auto segment = ReadItem(Part::kElements, at->second);
-    if (!segment || segment->pieces == 0) return "C6: a list's segment is empty";
+    if (!segment) return "a list's segment is malformed";
     const auto pieces = ReadPieces(Form::kElement, segment->body);
     if (!pieces || pieces->size() != segment->pieces) return "C2: a list's segment counts wrong";
     elements += segment->pieces;

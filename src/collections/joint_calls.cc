@@ -1,17 +1,20 @@
 #include "collections/joint_calls.h"
 
-#include "collections/end_calls.h"
+#include "collections/list_calls.h"
 #include "collections/member_calls.h"
+#include "collections/sorted_set_calls.h"
 
 namespace skep::collections {
 
 bool JointCalls::Has(const Function& function) {
-  return MemberCalls::Names(function) || EndCalls::IsAboutEnds(function);
+  if (function.type == types::kList) return ListCalls::Has(function);
+  return MemberCalls::Names(function) || SortedSetCalls::IsPop(function);
 }
 
 std::unique_ptr<JointCalls> JointCalls::Of(Access& access, std::string_view key, uint8_t kind,
                                            const types::LargeRecord& record) {
-  if (kind == types::kList) return std::make_unique<EndCalls>(access, key, record);
+  if (kind == types::kList) return std::make_unique<ListCalls>(access, key, record);
+  if (kind == types::kSortedSet) return std::make_unique<SortedSetCalls>(access, key, record);
   return std::make_unique<MemberCalls>(access, key, kind, record);
 }
 

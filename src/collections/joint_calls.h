@@ -1,11 +1,11 @@
 // joint_calls.h: calls of functions on one large collection, made one after the other and written
 // at once.
 //
-// Functions about members (member_calls.h) and about the ends of a list (end_calls.h) look at a few
-// pieces only. Several calls in a row read the segments of all of them once; each call sees what
-// the calls before it have made; and what has become of the collection in the end is one write. So
-// calls that arrive together, as in a pipeline or in a transaction, take effect at one instant, in
-// their order.
+// Functions about members (member_calls.h), pops of sorted sets (sorted_set_calls.h) and functions
+// that change lists (list_calls.h) look at a few pieces only. Several calls in a row read the
+// segments of all of them once; each call sees what the calls before it have made; and what has
+// become of the collection in the end is one write. So calls that arrive together, as in a pipeline
+// or in a transaction, take effect at one instant, in their order.
 //
 //   ReadEach answers calls that only read
 //   Expect   reads ahead what calls will look at; not needed

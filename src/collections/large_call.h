@@ -4,14 +4,16 @@
 // look at, gives them to it as if they were all, and writes what it has changed:
 //
 //   by members   the members that the operand names: HSET, SADD, ZSCORE (member_calls.h)
-//   by an end    the segments at an end of a list: LPUSH, RPOP (end_calls.h)
+//   by an end    the members with the lowest or highest scores: ZPOPMIN (sorted_set_calls.h)
+//   of a list    the segments that it changes, and those on the way there: LPUSH, RPOP, LSET
+//                (list_calls.h); LRANGE: those of the range (large_list.h)
 //   by ranks     HRANDFIELD, ZRANGE, ZRANK (ranked.h)
 //   all          every piece, at one version (view.h)
 //
-// Calls of the first two kinds are made together (joint_calls.h); the others are a LargeCall each.
+// Calls of the first two kinds, and those that change lists, are made together (joint_calls.h); the
+// others are a LargeCall each.
 // A function that changes nothing is answered from a view, which is of one version. A function that
-// changes something is a Change (change.h), or for a list one atomic batch that requires the record
-// to be as it was.
+// changes something is a Change (change.h), or for a list a ListChange (large_list.h).
 //
 // Cost: of the segments that are read, and of those that are written.
 //

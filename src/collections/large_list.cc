@@ -10,12 +10,37 @@
 namespace skep::collections {
 namespace {
 
-std::optional<int64_t> NumberIn(std::string_view& operand) {
+// Appends the texts of some elements of a segment. False: its bytes are no elements.
+bool AppendTexts(const Segment& segment, int64_t begin, int64_t end, std::string& to) {
+  std::string_view rest = segment.body;
   std::string_view text;
-  return types::TakeText(operand, &text) ? ParseInt64(text) : std::nullopt;
+  for (int64_t i = 0; i < begin; ++i) {
+    if (!types::TakeElement(rest, &text)) return false;
+  }
+  const size_t before = to.size();
+  bool is_sound = true;
+  // An element has its text, and more.
+  to.resize_and_overwrite(before + rest.size(), [&](char* bytes, size_t) {
+    char* at = bytes + before;
+    for (int64_t i = begin; i < end && is_sound; ++i) {
+      const char* const element = rest.data();
+      is_sound = types::TakeElement(rest, &text);
+      if (!is_sound) break;
+      const auto text_bytes = static_cast<size_t>(text.data() + text.size() - element);
+      CopyBytes(at, element, text_bytes);
+      at += text_bytes;
+    }
+    return static_cast<size_t>(at - bytes);
+  });
+  return is_sound;
 }
 
 }  // namespace
+
+std::optional<int64_t> TakeInteger(std::string_view& operand) {
+  std::string_view text;
+  return types::TakeText(operand, &text) ? ParseInt64(text) : std::nullopt;
+}
 
 std::string ElementsKey(uint64_t id, uint64_t number) {
   return SegmentKey(id, Part::kElements, OrderedNumber(number));
@@ -102,6 +127,17 @@ bool ListChange::Replace(bool is_left, const std::vector<std::string>& old, std:
   return true;
 }
 
+bool ListChange::Edit(uint64_t number, std::string_view old, std::string_view body,
+                      uint64_t elements) {
+  const auto segment = types::ReadSegment(old);
+  if (!segment) return false;
+  after_.members += elements - segment->pieces;
+  after_.bytes += body.size() - segment->body.size();
+  writes_.push_back(
+      {.number = number, .old = segment, .run = ElementRun{.body = body, .elements = elements}});
+  return true;
+}
+
 void ListChange::AddTo(Batch& batch) {
   ++after_.writes;
   constexpr uint8_t kType = types::kLargeForm + types::kList;
@@ -124,101 +160,90 @@ Answer ListChange::Done(const Batch& batch) const {
   return answer;
 }
 
-std::optional<Answer> ListChange::Commit() {
-  Batch batch(Batch::Kind::kAtomic);
-  AddTo(batch);
-  return AnswerOfWrite(access_, batch, [&] { return Done(batch); });
-}
-
 // ---- LargeList ----
 
-std::optional<Answer> LargeList::Apply(const Function& function, std::string_view operand) {
-  const std::string_view name = function.name;
-  if (name == "list-range" || name == "list-index") return OfRange(function, operand);
-  return All(function, operand);
-}
-
-std::optional<Answer> LargeList::All(const Function& function, std::string_view operand) {
-  auto view = View::Open(access_, key_, types::kList, record_);
-  std::vector<std::string> old;
-  std::string body;
-  const auto keep = [&](std::string_view, const Segment& segment) {
-    old.push_back(types::WriteSegment(segment));
-    body += segment.body;
-    return true;
-  };
-  if (!view || !view->ForEach(Part::kElements, std::nullopt, false, keep)) {
-    if (access_.status().ok()) return std::nullopt;
-    Answer answer;
-    answer.status = access_.status();
-    return answer;
-  }
-  const std::string value = SmallForm(view->record().members, body);
-  Scratch scratch;
-  const FunctionEffect effect = RunFunction(function, value, operand, scratch);
-  if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) {
-    return LargeCall::AnswerOf(effect);
-  }
-  std::string_view after = effect.action == FunctionEffect::Action::kErase ? "" : effect.value;
-  uint64_t count = 0;
-  if (!after.empty()) TakeVarint(after, &count);
-  ListChange change(access_, key_, view->record());
+// Elements of the list as texts, with the segments between them and the nearer end.
+Answer LargeList::Range(View& view, int64_t first, int64_t last) {
   Answer answer;
-  answer.status = types::kNoCollection;
-  if (!change.Replace(true, old, after)) return answer;
-  auto written = change.Commit();
-  if (!written || !written->status.ok()) return written;
-  written->integer = effect.integer;
-  written->value = effect.returned;
-  return written;
-}
-
-// list-range and list-index, whose operand's words are indexes: with the segments between them and
-// the nearer end.
-std::optional<Answer> LargeList::OfRange(const Function& function, std::string_view operand) {
-  std::string_view words = operand;
-  const auto first = NumberIn(words);
-  const auto last = words.empty() ? first : NumberIn(words);
-  if (!first || !last) return All(function, operand);
-  auto view = View::Open(access_, key_, types::kList, record_);
-  Answer answer;
-  answer.status = access_.status();
-  if (!view) return answer.status.ok() ? std::nullopt : std::optional(answer);
-  const auto members = static_cast<int64_t>(view->record().members);
-  const int64_t from = std::max<int64_t>(*first < 0 ? *first + members : *first, 0);
-  const int64_t to = std::min(*last < 0 ? *last + members : *last, members - 1);
-  const bool is_before = *first == *last && *first < -members;  // an index of no element
+  const auto members = static_cast<int64_t>(view.record().members);
+  const int64_t from = std::max<int64_t>(first < 0 ? first + members : first, 0);
+  const int64_t to = std::min(last < 0 ? last + members : last, members - 1);
+  const bool is_before = first == last && first < -members;  // an index of no element
   if (from > to || is_before) return answer;
   const bool reverse = members - to < from;
-  int64_t passed = 0;  // elements between the end and the next segment
-  int64_t base = 0;    // the index of the first element of `bodies`
-  std::vector<std::string> bodies;
-  const auto keep = [&](std::string_view, const Segment& segment) {
+  int64_t begin = reverse ? members : 0;  // of the next segment, or with `reverse` its end
+  std::vector<std::string> parts;         // of the answer, the last one first; with `reverse` only
+  const auto visit = [&](std::string_view, const Segment& segment) {
     const auto pieces = static_cast<int64_t>(segment.pieces);
-    const int64_t begin = reverse ? members - passed - pieces : passed;
-    passed += pieces;
-    if (begin > to || begin + pieces <= from) return reverse ? begin > to : begin <= to;
-    if (bodies.empty() || reverse) base = begin;
-    bodies.emplace_back(segment.body);
-    return reverse ? begin > from : begin + pieces <= to;
+    if (reverse) begin -= pieces;
+    const int64_t begin_within = std::max<int64_t>(from - begin, 0);
+    const int64_t end_within = std::min(to + 1 - begin, pieces);
+    if (begin_within < end_within) {
+      std::string& texts = reverse ? parts.emplace_back() : answer.value;
+      if (!AppendTexts(segment, begin_within, end_within, texts)) {
+        access_.set_status(types::kNoCollection);
+        return false;
+      }
+    }
+    if (!reverse) begin += pieces;
+    return reverse ? begin > from : begin <= to;
   };
-  if (!view->ForEach(Part::kElements, std::nullopt, reverse, keep)) {
-    answer.status = access_.status();
-    return answer;
+  const auto passed = static_cast<uint64_t>(reverse ? members - from : to + 1);
+  view.ForEach(Part::kElements, std::nullopt, reverse, visit,
+               {.segments = view.SegmentsOf(passed)});
+  for (; !parts.empty(); parts.pop_back()) answer.value += parts.back();
+  return answer;
+}
+
+// The indexes of elements as texts, with the segments up to the last one.
+Answer LargeList::Find(View& view, const types::FindRequest& request) {
+  Answer answer;
+  const uint64_t members = view.record().members;
+  const bool reverse = request.rank < 0;
+  uint64_t to_skip = request.to_skip();
+  const uint64_t looks = request.most == 0 ? members : std::min(request.most, members);
+  uint64_t looked = 0;
+  const auto visit = [&](std::string_view, const Segment& segment) {
+    std::string_view rest = segment.body;
+    std::string_view text;
+    for (uint64_t i = 0; i < segment.pieces; ++i) {
+      if (looked == looks) return false;
+      if (!(reverse ? types::TakeLastElement(rest, &text) : types::TakeElement(rest, &text))) {
+        access_.set_status(types::kNoCollection);
+        return false;
+      }
+      const uint64_t index = reverse ? members - 1 - looked : looked;
+      ++looked;
+      if (text != request.element || (to_skip > 0 && to_skip-- > 0)) continue;
+      const std::string digits = std::to_string(index);
+      AppendVarint(answer.value, digits.size() + 1);
+      answer.value += digits;
+      if (static_cast<uint64_t>(++answer.integer) == request.count) return false;
+    }
+    return true;
+  };
+  view.ForEach(Part::kElements, std::nullopt, reverse, visit);
+  return answer;
+}
+
+std::optional<Answer> LargeList::Apply(const Function& function, std::string_view operand) {
+  const bool finds = function.name == "list-find";
+  const auto request = finds ? types::ReadFindRequest(operand) : std::nullopt;
+  std::string_view words = finds ? std::string_view() : operand;
+  const auto first = TakeInteger(words);
+  const auto last = words.empty() ? first : TakeInteger(words);
+  if (!request && (!first || !last)) {
+    Scratch scratch;
+    return LargeCall::AnswerOf(RunFunction(function, std::nullopt, operand, scratch));
   }
-  if (reverse) std::ranges::reverse(bodies);
-  std::string body;
-  for (const std::string& part : bodies) body += part;
-  uint64_t count = 0;
-  if (const auto pieces = ReadPieces(Form::kElement, body)) count = pieces->size();
-  Scratch scratch;
-  const std::string from_text = std::to_string(from - base);
-  const std::string to_text = std::to_string(to - base);
-  const std::string_view both[] = {from_text, to_text};
-  const size_t texts = function.name == "list-index" ? 1 : 2;
-  return LargeCall::AnswerOf(RunFunction(function, SmallForm(count, body),
-                                         types::JoinTexts(std::span(both).first(texts), scratch),
-                                         scratch));
+  Answer answer;
+  if (auto view = View::Open(access_, key_, types::kList, record_)) {
+    answer = request ? Find(*view, *request) : Range(*view, *first, *last);
+  } else if (access_.status().ok()) {
+    return std::nullopt;
+  }
+  answer.status = access_.status();
+  return answer;
 }
 
 }  // namespace skep::collections

@@ -1,9 +1,9 @@
 // large_list.h: the functions of lists on a large one.
 //
 // A list's segments are numbered (layout.h), without gaps, and the record has the first and the
-// last number. A command at an end (end_calls.h) reads as many segments there as it has to, and
-// replaces them; the others it neither reads nor writes. All segments but those at the ends are
-// full when they are made. A command that changes the middle replaces all of them.
+// last number. A command at an end reads as many segments there as it has to, and replaces them;
+// one that changes the middle edits segments where they lie (list_calls.h). The others it does not
+// write. All segments but those at the ends are full when they are made.
 //
 // Every write requires the record as it was and stores another one, so writers of one list follow
 // each other.
@@ -23,6 +23,7 @@
 #include "collections/access.h"
 #include "collections/large_call.h"
 #include "collections/view.h"
+#include "types/list.h"
 
 namespace skep::collections {
 
@@ -31,6 +32,8 @@ inline constexpr uint64_t kFirstSegment = uint64_t{1} << 62;
 
 // The key of a list's segment.
 std::string ElementsKey(uint64_t id, uint64_t number);
+// Takes a text that is a decimal from an operand; nothing: the operand does not begin with one.
+std::optional<int64_t> TakeInteger(std::string_view& operand);
 // Cuts elements, which lie one behind the other, into bodies of segments of at most so many bytes,
 // if an element is not longer; they are in the order of the list. The last one may be partly
 // filled, or with `from_right` the first.
@@ -40,7 +43,7 @@ struct ElementRun {
 };
 std::vector<ElementRun> CutElements(const Pieces& pieces, size_t bytes_max, bool from_right);
 
-// A write of the segments at one end of a list, or at both, as one atomic batch.
+// A write of segments of a list, as one atomic batch.
 class ListChange {
  public:
   ListChange(Access& access, std::string_view key, const types::LargeRecord& record)
@@ -49,12 +52,15 @@ class ListChange {
   // Replaces the outermost segments of an end, as they were read, by segments of these elements.
   // Both must outlive the commit. False: they are no segments, or no elements.
   bool Replace(bool is_left, const std::vector<std::string>& old, std::string_view body);
+  // Gives another segment, as it was read, these elements. Both must outlive the commit. False: it
+  // is no segment.
+  bool Edit(uint64_t number, std::string_view old, std::string_view body, uint64_t elements);
+  // The list loses all elements, and nothing else is written.
+  void Erase() { after_.members = 0; }
   // Adds the writes to an atomic batch, on the condition that the record is as it was.
   void AddTo(Batch& batch);
   // The answer of the write, of a batch that was applied.
   Answer Done(const Batch& batch) const;
-  // Both, with a batch of its own. Nothing: the list has changed.
-  std::optional<Answer> Commit();
 
  private:
   // What is stored or deleted of one segment.
@@ -74,6 +80,7 @@ class ListChange {
   int64_t segments_added_ = 0;
 };
 
+// list-range, list-index and list-find.
 class LargeList {
  public:
   LargeList(Access& access, std::string_view key, const types::LargeRecord& record)
@@ -83,8 +90,8 @@ class LargeList {
   std::optional<Answer> Apply(const Function& function, std::string_view operand);
 
  private:
-  std::optional<Answer> OfRange(const Function& function, std::string_view operand);
-  std::optional<Answer> All(const Function& function, std::string_view operand);
+  Answer Range(View& view, int64_t first, int64_t last);
+  Answer Find(View& view, const types::FindRequest& request);
 
   Access& access_;
   const std::string_view key_;

@@ -36,7 +36,7 @@
 //   C4  A sorted set's parts have the same pairs of member and score.
 //   C5  Part 'c' has the same first item and fences, and each count is that of the pieces from its
 //       separator to its fence.
-//   C6  A list's segments have the numbers from first to last, without a gap, and none is empty.
+//   C6  A list's segments have the numbers from first to last, without a gap.
 //
 // Thread safety: all functions are pure, but NextStamp.
 #pragma once

@@ -126,10 +126,15 @@ void MemberCalls::Expect(std::span<const FunctionCall> calls) {
     AppendMembers(*MemberOperand(*call.function), call.operand, &names);
   }
   SortEachOnce(names);
+  LookUp(names);
+  Read(names);
+}
+
+// Reads the segments of members ahead, at one version.
+void MemberCalls::LookUp(std::span<const std::string_view> names) {
   Lookup lookup(access_);
   for (const std::string_view name : names) lookup.Add(change_.Of(Part::kMembers), name);
   is_of_record_ = lookup.Run(key_, kind_) == record_;
-  Read(names);
 }
 
 // Reads members, which ascend and were not read before. False: the collection is gone, or a read
@@ -172,6 +177,26 @@ bool MemberCalls::FindOwn() {
   is_of_record_ = false;
   if (!Read(missing_)) return false;
   for (size_t i = 0; i < names_.size(); ++i) own_[i] = Find(names_[i]);
+  return true;
+}
+
+bool MemberCalls::Remove(std::span<const std::string_view> names) {
+  std::vector<std::string_view> unread;
+  for (const std::string_view name : names) {
+    if (Find(name) == nullptr) unread.push_back(name);
+  }
+  if (!unread.empty()) {
+    if (!access_.wants_newest()) LookUp(unread);
+    is_of_record_ = false;
+    if (!Read(unread)) return false;
+  }
+  for (const std::string_view name : names) {
+    Member* const member = Find(name);
+    if (!member->now) return false;
+    member->now.reset();
+  }
+  added_ -= static_cast<int64_t>(names.size());
+  fewest_ = std::min(fewest_, added_);
   return true;
 }
 

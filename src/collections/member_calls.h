@@ -45,7 +45,6 @@ class MemberCalls final : public JointCalls {
   Answer Done(const Batch& batch) override { return change_.Done(batch); }
   bool IsNewest() override;
 
- private:
   // A member that calls name.
   struct Member {
     std::string_view name;
@@ -55,10 +54,20 @@ class MemberCalls final : public JointCalls {
       return before.has_value() != now.has_value() || (now && before->bytes != now->bytes);
     }
   };
-
-  bool Read(std::span<const std::string_view> names);
-  Piece SmallPiece(const Piece& piece);
+  // The members that calls have named up to now, ascending.
+  std::span<const Member> named() const { return members_; }
+  // One of them; null if none has named it.
   Member* Find(std::string_view name);
+  // Takes members out, as a call that names them would; they ascend, and their bytes outlive this
+  // object. False: one is not there, or as for Make.
+  bool Remove(std::span<const std::string_view> names);
+  // The segments that calls have read of a part, which are conditions of the write.
+  Segments& SegmentsOf(Part part) { return change_.Of(part); }
+
+ private:
+  bool Read(std::span<const std::string_view> names);
+  void LookUp(std::span<const std::string_view> names);
+  Piece SmallPiece(const Piece& piece);
   bool FindOwn();
   FunctionEffect RunOnSeen(const FunctionCall& call);
 

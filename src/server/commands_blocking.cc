@@ -19,7 +19,8 @@ namespace {
 
 const Function* const kPopLeft = TypeFunctionNamed("list-pop-left");
 const Function* const kPopRight = TypeFunctionNamed("list-pop-right");
-const Function* const kCut = TypeFunctionNamed("zset-cut");
+const Function* const kPopLowest = TypeFunctionNamed("zset-pop-lowest");
+const Function* const kPopHighest = TypeFunctionNamed("zset-pop-highest");
 
 // The keys that one command can wait for: the table of waiters has a place for each.
 constexpr size_t kKeysMax = 16 * 1024;
@@ -125,17 +126,13 @@ std::string_view Parse(std::span<const std::string_view> args, const Shape& shap
 // Adds what pops from the first of the keys that has an element.
 void AddPops(const Shape& shape, const PopArgs& pop, std::span<const std::string_view> keys,
              Batch& batch) {
-  const Function* function = kCut;
-  std::string_view operand;
-  if (shape.kind == types::kList) {
-    function = pop.from_back ? kPopRight : kPopLeft;
-    const std::string count = std::to_string(pop.count);
-    const std::string_view word = count;
-    operand = types::JoinTexts({&word, 1}, batch.scratch());
-  } else {
-    const types::RangeRequest request = {.count = pop.count, .reverse = pop.from_back};
-    operand = types::WriteRangeRequest(request, "0", "-1", batch.scratch());
-  }
+  const bool is_list = shape.kind == types::kList;
+  const Function* const first = is_list ? kPopLeft : kPopLowest;
+  const Function* const last = is_list ? kPopRight : kPopHighest;
+  const Function* const function = pop.from_back ? last : first;
+  const std::string count = std::to_string(pop.count);
+  const std::string_view word = count;
+  const std::string_view operand = types::JoinTexts({&word, 1}, batch.scratch());
   uint32_t slot = batch.Apply(keys[0], function, operand);
   for (const std::string_view key : keys.subspan(1)) {
     slot = batch.Add(ChainedAfter(slot, key, function, operand));

@@ -24,7 +24,8 @@ const Function* const kScore = TypeFunctionNamed("zset-score");
 const Function* const kLength = TypeFunctionNamed("zset-length");
 const Function* const kRank = TypeFunctionNamed("zset-rank");
 const Function* const kRankFromEnd = TypeFunctionNamed("zset-rank-from-end");
-const Function* const kCut = TypeFunctionNamed("zset-cut");
+const Function* const kPopLowest = TypeFunctionNamed("zset-pop-lowest");
+const Function* const kPopHighest = TypeFunctionNamed("zset-pop-highest");
 const Function* const kScan = TypeFunctionNamed("zset-scan");
 const Function* const kDraw = TypeFunctionNamed("zset-draw");
 
@@ -91,20 +92,15 @@ Plan PlanZadd(const Call& call, Batch& batch) { return PlanAdd(call, batch, 0); 
 Plan PlanZincrby(const Call& call, Batch& batch) { return PlanAdd(call, batch, types::kAddOne); }
 
 // Takes entries off an end.
-Plan PlanPop(const Call& call, Batch& batch, bool from_end) {
+template <const Function* const* kFunction>
+Plan PlanPop(const Call& call, Batch& batch) {
+  static constexpr std::string_view kOne[] = {"1"};
   if (call.args().size() > 3) return Plan::Error(kSyntaxError);
-  int64_t count = 1;
-  if (call.args().size() == 3) {
-    const auto given = ParseInt64(call.arg(2));
-    if (!given || *given < 0) return Plan::Error(kNotPositive);
-    count = *given;
-  }
-  const types::RangeRequest request = {.count = count, .reverse = from_end};
-  batch.Apply(call.arg(1), kCut, types::WriteRangeRequest(request, "0", "-1", batch.scratch()));
-  return Plan::Requests();
+  if (call.args().size() == 2) return PlanOnKey(call, batch, *kFunction, kOne);
+  const auto count = ParseInt64(call.arg(2));
+  if (!count || *count < 0) return Plan::Error(kNotPositive);
+  return PlanRest<kFunction>(call, batch);
 }
-Plan PlanZpopmin(const Call& call, Batch& batch) { return PlanPop(call, batch, false); }
-Plan PlanZpopmax(const Call& call, Batch& batch) { return PlanPop(call, batch, true); }
 
 Plan PlanZrandmember(const ServerCall& call, Batch& batch) {
   DrawArgs draw;
@@ -210,9 +206,9 @@ constexpr Command kCommands[] = {
     {"zmscore", -3, kReads, 1, 1, 1, "sorted-set", "6.2.0", "key member [member ...]",
      "Returns the scores of members.", PlanRest<&kScore>, FinishZmscore},
     {"zpopmax", -2, kWrite | kFast, 1, 1, 1, "sorted-set", "5.0.0", "key [count]",
-     "Takes the members with the highest scores out.", PlanZpopmax, FinishPop},
+     "Takes the members with the highest scores out.", PlanPop<&kPopHighest>, FinishPop},
     {"zpopmin", -2, kWrite | kFast, 1, 1, 1, "sorted-set", "5.0.0", "key [count]",
-     "Takes the members with the lowest scores out.", PlanZpopmin, FinishPop},
+     "Takes the members with the lowest scores out.", PlanPop<&kPopLowest>, FinishPop},
     {"zrandmember", -2, kReadOnly, 1, 1, 1, "sorted-set", "6.2.0", "key [count [WITHSCORES]]",
      "Returns members of a sorted set, drawn at random.", PlanZrandmember, FinishZrandmember},
     {"zrank", 3, kReads, 1, 1, 1, "sorted-set", "2.0.0", "key member",

@@ -349,6 +349,38 @@ FunctionEffect CutEntries(const FunctionInput& input) {
   return effect;
 }
 
+// Takes entries off an end.
+template <bool kHighest>
+FunctionEffect PopEntries(const FunctionInput& input) {
+  const auto text = OnlyText(input.operand);
+  const auto count = text ? ParseInt64(*text) : std::nullopt;
+  if (!count || *count < 0) return Failure(kBadOperand);
+  const auto set = ReadCounted(input.value);
+  if (!set) return Failure(kNoCollection);
+  const uint64_t taken = std::min(static_cast<uint64_t>(*count), set->members);
+  if (taken == 0) return Number(0);
+  const uint64_t left = set->members - taken;
+  std::string_view rest = set->body;
+  Entry entry;
+  for (uint64_t i = 0; kHighest && i < left; ++i) {
+    if (!TakeEntry(rest, &entry)) return Failure(kNoCollection);
+  }
+  const std::string_view before = set->body.substr(0, set->body.size() - rest.size());
+  Entries popped;
+  for (uint64_t i = 0; i < taken; ++i) {
+    if (!TakeEntry(rest, &entry)) return Failure(kNoCollection);
+    popped.push_back(entry);
+  }
+  if (kHighest) std::ranges::reverse(popped);
+  const std::string_view kept = kHighest ? before : rest;
+  TextWriter writer(*input.scratch, VarintBytes(left) + kept.size());
+  writer.Number(left);
+  writer.Bytes(kept);
+  FunctionEffect effect = Stored(writer.bytes(), left, static_cast<int64_t>(taken));
+  effect.returned = WriteEntries(popped, *input.scratch);
+  return effect;
+}
+
 FunctionEffect DrawEntries(const FunctionInput& input) {
   const auto request = ReadDrawRequest(input.operand);
   if (!request) return Failure(kBadOperand);
@@ -385,6 +417,8 @@ constexpr TypeFunction kSortedSetFunctions[] = {
     {"zset-range", EntriesInRange, kSortedSet, true},
     {"zset-count", CountEntries, kSortedSet, true},
     {"zset-cut", CutEntries, kSortedSet},
+    {"zset-pop-lowest", PopEntries<false>, kSortedSet},
+    {"zset-pop-highest", PopEntries<true>, kSortedSet},
     {"zset-scan", ScanEntries, kSortedSet, true},
     {"zset-draw", DrawEntries, kSortedSet, true},
 };

@@ -274,18 +274,32 @@ TEST_F(Collections, SortedSetAgreesWithMap) {
     }
     ASSERT_TRUE(key_.status.ok());
     ASSERT_EQ(key_.present(), !model.empty());
-    std::vector<std::pair<double, std::string>> sorted;
+    using Scored = std::vector<std::pair<double, std::string>>;
+    Scored sorted;
     for (const auto& [member, score] : model) sorted.emplace_back(score, member);
     std::ranges::sort(sorted);
     const bool reverse = lots_.Below(2) == 0;
     if (reverse) std::ranges::reverse(sorted);
+    const auto returned = [&] {
+      Scored held;
+      std::string_view rest = key_.returned;
+      Entry entry;
+      while (TakeEntry(rest, &entry)) held.emplace_back(entry.score, entry.member);
+      return held;
+    };
     scratch.Clear();
     key_.Run("zset-range", WriteRangeRequest({.reverse = reverse}, "0", "-1", scratch));
-    std::vector<std::pair<double, std::string>> held;
-    std::string_view rest = key_.returned;
-    Entry entry;
-    while (TakeEntry(rest, &entry)) held.emplace_back(entry.score, entry.member);
-    ASSERT_EQ(held, sorted);
+    ASSERT_EQ(returned(), sorted);
+    if (lots_.Below(4) == 0) {
+      const size_t count = std::min(lots_.Below(4), sorted.size());
+      key_.Say(reverse ? "zset-pop-highest" : "zset-pop-lowest", {std::to_string(count)});
+      const auto behind = sorted.begin() + static_cast<ptrdiff_t>(count);
+      ASSERT_EQ(returned(), Scored(sorted.begin(), behind));
+      ASSERT_EQ(key_.integer, static_cast<int64_t>(count));
+      for (size_t i = 0; i < count; ++i) model.erase(sorted[i].second);
+      sorted.erase(sorted.begin(), behind);
+      ASSERT_EQ(key_.present(), !model.empty());
+    }
     if (sorted.empty()) continue;
     const size_t at = lots_.Below(sorted.size());
     key_.Say(reverse ? "zset-rank-from-end" : "zset-rank", {sorted[at].second});

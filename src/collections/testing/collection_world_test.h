@@ -2,6 +2,7 @@
 // functions, for tests.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,17 +43,20 @@ class World {
     while (engine().Maintain(0)) {
     }
   }
-  // The items of a part of all collections.
-  uint64_t ItemsOf(Part part) {
+  // The items of a part of all collections, and how many there are.
+  std::map<std::string, std::string> ContentsOf(Part part) {
     Batch batch;
-    batch.Scan(Range::From(kHiddenFrom), {.keys_only = true});
+    batch.Scan(Range::From(kHiddenFrom), {.any_type = true});
     inner_->Execute(batch);
-    uint64_t count = 0;
+    std::map<std::string, std::string> items;
     for (const Item& item : batch.items(0)) {
-      if (item.key[kHiddenFrom.size() + 8] == static_cast<char>(part)) ++count;
+      if (item.key[kHiddenFrom.size() + 8] == static_cast<char>(part)) {
+        items.emplace(item.key, item.value);
+      }
     }
-    return count;
+    return items;
   }
+  uint64_t ItemsOf(Part part) { return ContentsOf(part).size(); }
 
  private:
   MemoryBudget budget_{0};

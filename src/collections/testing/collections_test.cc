@@ -139,7 +139,11 @@ Step SetStep(Draws& draws) {
 
 Step SortedSetStep(Draws& draws) {
   static constexpr uint8_t kRules[] = {0, 0, 0, 1, 2, 4, 8, 16, 20, 6, 18};
-  switch (draws.Below(9)) {
+  switch (draws.Below(11)) {
+    case 9:
+    case 10:
+      return {"zset", draws.Below(2) == 0 ? "zset-pop-lowest" : "zset-pop-highest",
+              TextsOperand({std::to_string(draws.Below(draws.Below(9) == 0 ? 90 : 4))})};
     case 0:
     case 1:
     case 2:
@@ -162,6 +166,7 @@ Step SortedSetStep(Draws& draws) {
 
 Step ListStep(Draws& draws) {
   static const char* const kEnds[] = {"left", "right"};
+  static const char* const kSides[] = {"before", "after"};
   const std::string end = kEnds[draws.Below(2)];
   switch (draws.Below(11)) {
     case 0:
@@ -178,14 +183,21 @@ Step ListStep(Draws& draws) {
     case 6:
       return {"list", "list-range", TextsOperand({draws.Rank(), draws.Rank()})};
     case 7:
-      return {"list", "list-index", TextsOperand({draws.Rank()})};
+      if (draws.Below(2) == 0) return {"list", "list-index", TextsOperand({draws.Rank()})};
+      return {"list", "list-find",
+              TextsOperand({draws.Member(), draws.Number(), std::to_string(draws.Below(4)),
+                            std::to_string(draws.Below(3) * 17)})};
     case 8:
       return {"list", "list-set", TextsOperand({draws.Rank(), draws.Member()})};
     case 9:
       return {"list", "list-remove", TextsOperand({draws.Number(), draws.Member()})};
     default:
       if (draws.Below(4) == 0) return {"list", "list-trim", TextsOperand({"1", "-2"})};
-      return {"list", "list-insert", TextsOperand({"before", draws.Member(), draws.Member()})};
+      if (draws.Below(20) == 0) {
+        return {"list", "list-trim", TextsOperand({draws.Rank(), draws.Rank()})};
+      }
+      return {"list", "list-insert",
+              TextsOperand({kSides[draws.Below(2)], draws.Member(), draws.Member()})};
   }
 }
 
@@ -243,14 +255,18 @@ TEST_P(CollectionsTest, BatchesKeepTheOrderOfAKey) {
   Draws draws(seed);
   World parts(48, GetParam());
   World whole(0, GetParam());
-  for (int round = 0; round < 600; ++round) {
+  for (int round = 0; round < 1200; ++round) {
+    // In most rounds calls on one key follow each other, which are made together.
+    const size_t kind_of_steps = draws.Below(4);
     const bool is_atomic = round % 3 != 1;
     const bool has_parts = round % 3 == 0;
     const auto kind = is_atomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
     std::vector<Step> steps;
     for (size_t i = draws.Below(12) + 1; i > 0; --i) {
-      Step step = AnyStep(draws);
-      const size_t other = draws.Below(14);
+      Step step = kind_of_steps == 0   ? SortedSetStep(draws)
+                  : kind_of_steps == 1 ? ListStep(draws)
+                                       : AnyStep(draws);
+      const size_t other = draws.Below(kind_of_steps < 2 ? 60 : 14);
       if (other == 0) step.function = "delete";
       if (other == 1) step.function = "look";
       if (other == 2 && is_atomic) step.function = "move";

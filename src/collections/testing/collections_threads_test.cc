@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,6 +69,55 @@ TEST(CollectionsThreads, HotCollections) {
   EXPECT_EQ(Call(engine, "set", "set-length", {}).integer, kThreads * kCalls);
   EXPECT_EQ(Call(engine, "zset", "zset-length", {}).integer, 60);
   EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, kThreads * kCalls);
+  EXPECT_EQ(engine.Verify(), nullptr);
+}
+
+// Goal: each member that is popped goes to one thread, and each edit of a list counts once.
+// Method: threads pop from both ends of a sorted set, alone and in transactions, while they add
+// members between; what they popped and what is left must be each member once. Beside that they
+// change one list at both ends and in the middle, so that it keeps its length.
+TEST(CollectionsThreads, PopsAndEdits) {
+  World world(100);
+  Engine& engine = world.engine();
+  for (int i = 0; i < kThreads * kCalls; ++i) {
+    Call(engine, "zset", "zset-add", Entry(i % 97, Member(i)));
+  }
+  for (int i = 0; i < 200; ++i) Call(engine, "list", "list-push-right", TextsOperand({Member(i)}));
+  std::vector<std::string> popped(kThreads);
+  RunThreads([&](int thread) {
+    const std::string one = TextsOperand({"1"});
+    const std::string two = TextsOperand({"2"});
+    const std::string own = TextsOperand({"before", Member(100 + thread), "new"});
+    const std::string removed = TextsOperand({"1", "new"});
+    const std::string ends = TextsOperand({"left", "right"});
+    for (int i = 0; i < kCalls / 4; ++i) {
+      Batch batch(i % 2 == 0 ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
+      batch.Apply("zset", Named(thread % 2 == 0 ? "zset-pop-lowest" : "zset-pop-highest"), one);
+      const std::string entry = Entry(i, Member(kThreads * kCalls + i * kThreads + thread));
+      batch.Apply("zset", Named("zset-add"), entry);
+      batch.Apply("zset", Named("zset-pop-lowest"), two);
+      batch.Apply("list", Named("list-insert"), own);
+      batch.Apply("list", Named("list-remove"), removed);
+      batch.Apply("list", Named("list-rotate"), ends);
+      engine.AwaitRelease(engine.Execute(batch));
+      EXPECT_EQ(batch.outcome(0).integer + batch.outcome(2).integer, 3);
+      EXPECT_EQ(batch.outcome(1).integer, 1);
+      EXPECT_EQ(batch.outcome(4).integer, 1);
+      popped[static_cast<size_t>(thread)] += batch.outcome(0).value;
+      popped[static_cast<size_t>(thread)] += batch.outcome(2).value;
+    }
+  });
+  std::multiset<std::string> members;
+  Scratch scratch;
+  const std::string_view all = types::WriteRangeRequest({}, "0", "-1", scratch);
+  popped.push_back(Call(engine, "zset", "zset-range", all).value);
+  for (std::string_view entries : popped) {
+    types::Entry entry;
+    while (types::TakeEntry(entries, &entry)) members.insert(std::string(entry.member));
+  }
+  EXPECT_EQ(members.size(), static_cast<size_t>(kThreads * kCalls + kThreads * (kCalls / 4)));
+  EXPECT_EQ(std::set(members.begin(), members.end()).size(), members.size());
+  EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, 200);
   EXPECT_EQ(engine.Verify(), nullptr);
 }
 
