@@ -1,6 +1,7 @@
 #include "collections/atomic_calls.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,21 @@
 
 namespace skep::collections {
 namespace {
+
+// Whether the function never makes a collection larger.
+bool OnlyFrees(const Function& function) {
+  static const std::set<std::string_view> names = {
+      "hash-delete",   "set-remove",     "set-take",        "set-pop",
+      "zset-remove",   "zset-cut",       "zset-pop-lowest", "zset-pop-highest",
+      "list-pop-left", "list-pop-right", "list-remove",     "list-trim"};
+  return function.reads_only || names.contains(function.name);
+}
+
+// Whether the request may need memory.
+bool MayStore(const Request& r) {
+  if (r.op == Op::kApply) return r.function == nullptr || !OnlyFrees(*r.function);
+  return IsWrite(r.op) && r.op != Op::kDelete && r.op != Op::kDeleteRange && r.op != Op::kDeleteAll;
+}
 
 bool IsLength(const Function& function) { return function.name.ends_with("-length"); }
 
@@ -32,7 +48,9 @@ bool AtomicCalls::IsCall(const Request& r) const {
 }
 
 // Whether the slot can be a call that is made beforehand, or stays beside such calls.
-bool AtomicCalls::IsSoSlot(const Request& r) const {
+bool AtomicCalls::IsSoSlot(uint32_t slot) const {
+  if (slots_[slot].deed == Deed::kRefused) return true;
+  const Request& r = batch_.requests()[slot];
   if (IsWrite(r.op) && (IsRange(r.op) || r.op == Op::kDeleteAll)) return false;
   if (r.op == Op::kMove && keys_.contains(r.other)) return false;
   if (!IsLarge(r)) return true;
@@ -52,15 +70,42 @@ bool AtomicCalls::IsSoSlot(const Request& r) const {
   }
 }
 
+bool AtomicCalls::RefuseStores(Status status) {
+  refusal_ = status;
+  bool leaves_first = true;
+  ForEachPart(batch_, [&](const skep::Part& part) {
+    const auto own = batch_.requests().subspan(part.begin, part.end - part.begin);
+    const auto culprit = std::ranges::find_if(own, MayStore);
+    if (culprit == own.end()) return true;
+    leaves_first = leaves_first && !part.is_first;
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) slots_[slot].deed = Deed::kRefused;
+    slots_[part.begin + static_cast<size_t>(culprit - own.begin())].is_culprit = true;
+    return true;
+  });
+  // Where no call is left on a collection, the others may delete it.
+  std::erase_if(keys_, [&](const auto& entry) {
+    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+      const Request& r = batch_.requests()[slot];
+      const bool is_left = slots_[slot].deed != Deed::kRefused;
+      if (is_left && r.key == entry.first && IsCall(r)) return false;
+    }
+    return true;
+  });
+  return leaves_first;
+}
+
 bool AtomicCalls::IsSo() const {
-  const auto requests = batch_.requests();
-  if (!std::ranges::all_of(requests, [&](const Request& r) { return IsSoSlot(r); })) return false;
   bool is_so = true;
   ForEachPart(batch_, [&](const skep::Part& part) {
-    const auto own = requests.subspan(part.begin, part.end - part.begin);
-    const auto calls = std::ranges::count_if(own, [&](const Request& r) { return IsCall(r); });
-    is_so = is_so && (part.is_first || calls == 0 || calls == std::ssize(own));
-    return true;
+    uint32_t calls = 0;
+    uint32_t others = 0;
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+      is_so = is_so && IsSoSlot(slot);
+      const bool stays = slots_[slot].deed == Deed::kStays;
+      if (stays) ++(IsCall(batch_.requests()[slot]) ? calls : others);
+    }
+    is_so = is_so && (part.is_first || calls == 0 || others == 0);
+    return is_so;
   });
   return is_so;
 }
@@ -113,7 +158,7 @@ AtomicCalls::End AtomicCalls::Foresee(uint32_t slot) {
 AtomicCalls::End AtomicCalls::ResolveOperand(uint32_t slot) {
   Request& r = slots_[slot].request;
   if (r.op != Op::kApply || !r.has(Request::kOperandOfSlot)) return End::kDone;
-  if (r.limit >= slot) return End::kNotSo;
+  if (r.limit >= slot || slots_[r.limit].deed == Deed::kRefused) return End::kNotSo;
   Slot& source = slots_[r.limit];
   if (source.deed == Deed::kStays && !source.known) {
     if (!IsLarge(r)) return End::kDone;
@@ -166,6 +211,7 @@ AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
 AtomicCalls::End AtomicCalls::Make() {
   for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
     slots_[slot].request = batch_.requests()[slot];
+    if (slots_[slot].deed == Deed::kRefused) continue;
     if (const End end = ResolveOperand(slot); end != End::kDone) return end;
     const Request& r = slots_[slot].request;
     if (!IsCall(r) || slots_[slot].deed == Deed::kNothing) continue;
@@ -230,7 +276,9 @@ void AtomicCalls::Finish(const Fill& fill) {
     Slot& own = slots_[slot];
     if (own.deed == Deed::kStays) {
       CopyOutcome(whole_, own.at, out, slot);
-    } else if (!whole_.applied()) {
+    } else if (own.deed == Deed::kRefused && own.is_culprit) {
+      out.Refuse(slot, refusal_);
+    } else if (!whole_.applied() || own.deed == Deed::kRefused) {
       out.outcome(slot).verdict = Verdict::kAborted;
     } else if (own.deed == Deed::kNothing) {
       out.outcome(slot).verdict = Verdict::kDone;
@@ -257,7 +305,7 @@ void AtomicCalls::Finish(const Fill& fill) {
   out.set_applied(whole_.applied());
 }
 
-AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill) {
+AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill, Status* no_memory) {
   if (!IsSo() || !ReadRecords()) return End::kNotSo;
   access_.WantNewest();
   CopySettings(batch_, whole_);
@@ -292,6 +340,7 @@ AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill) {
       case WriteResult::kAgain:
         return End::kAgain;
       case WriteResult::kRefused:
+        if (status.code() == Code::kOutOfMemory) *no_memory = status;
         BatchWriter(batch_).RefuseAll(status);
         return End::kDone;
       case WriteResult::kDone:

@@ -19,6 +19,10 @@
 // its members and gets new ones, or is looked for by another request, or a range is; and if a part
 // of the batch behind the first one has a call beside other requests: that part alone may fail.
 //
+// Without memory. What only frees memory is never refused (engine.h). A batch that was refused for
+// memory is done once more without the parts that may store something, each of which is refused for
+// itself.
+//
 // Progress: as a change (change.h); the caller bounds the tries.
 //
 // Thread safety: one owner.
@@ -50,9 +54,13 @@ class AtomicCalls {
     for (const std::string_view key : large) keys_.try_emplace(key);
   }
 
+  // Refuses the parts that may store something; the others are left to Try. False: the first one
+  // may, so nothing is to be done.
+  bool RefuseStores(Status status);
   // `value_bytes_max`: of the engine. kDone: the outcomes of the batch are those of its execution;
-  // it may not be applied.
-  End Try(size_t value_bytes_max, const Fill& fill);
+  // it may not be applied. If the batch is refused for memory, *no_memory says so and has the error
+  // that the outcomes have.
+  End Try(size_t value_bytes_max, const Fill& fill, Status* no_memory);
 
  private:
   struct Key {
@@ -66,9 +74,11 @@ class AtomicCalls {
     kStays,     // it is executed with the batch
     kAnswered,  // it is a call that was made
     kNothing,   // its operand is a call that found nothing, or something: it is not done
+    kRefused,   // its part is not done
   };
   struct Slot {
     Deed deed = Deed::kStays;
+    bool is_culprit = false;  // because of which its part is refused
     Answer answer;
     Request request;                   // with its operand, if it stays
     uint32_t at = 0;                   // its slot in the batch that is executed, if it stays
@@ -76,7 +86,7 @@ class AtomicCalls {
   };
 
   bool IsSo() const;
-  bool IsSoSlot(const Request& request) const;
+  bool IsSoSlot(uint32_t slot) const;
   bool ReadRecords();
   End Make();
   End MakeCall(Key& key, uint32_t slot);
@@ -91,6 +101,7 @@ class AtomicCalls {
 
   Access& access_;
   Batch& batch_;
+  Status refusal_;  // of the slots that a part is refused for
   std::map<std::string_view, Key> keys_;
   std::vector<Slot> slots_;
   Batch whole_{Batch::Kind::kAtomic};

@@ -96,19 +96,28 @@ bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
 // False: as TryAtomic.
 bool CollectionEngine::TryLarge(Access& access, Batch& batch,
                                 const std::vector<std::string_view>& large) {
-  AtomicCalls calls(access, batch, large);
   const auto fill = [&](uint32_t slot, uint8_t kind, const Answer& answer) {
     Fill(batch, slot, kind, access, answer);
   };
-  switch (calls.Try(traits().value_bytes_max, fill)) {
+  Status no_memory;
+  const auto end =
+      AtomicCalls(access, batch, large).Try(traits().value_bytes_max, fill, &no_memory);
+  if (end == AtomicCalls::End::kAgain) return false;
+  if (end == AtomicCalls::End::kNotSo && !TryWhole(access, batch, large, &no_memory)) return false;
+  if (no_memory.ok()) return true;
+  // What stores nothing is not refused.
+  AtomicCalls without_stores(access, batch, large);
+  if (!without_stores.RefuseStores(no_memory)) return true;
+  switch (without_stores.Try(traits().value_bytes_max, fill, &no_memory)) {
     case AtomicCalls::End::kDone:
       return true;
     case AtomicCalls::End::kAgain:
       return false;
     case AtomicCalls::End::kNotSo:
-      break;
+      BatchWriter(batch).RefuseAll(no_memory);
+      return true;
   }
-  return TryWhole(access, batch, large);
+  return true;
 }
 
 // The keys of points of collections that have a large one now.
@@ -211,9 +220,10 @@ void CollectionEngine::ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, S
 // ---- Batches that write ----
 
 // Executes the batch with the large collections put into one value before its own requests. False:
-// one of them has changed meanwhile.
+// one of them has changed meanwhile. If the batch is refused for memory, *no_memory has the error
+// that its outcomes have.
 bool CollectionEngine::TryWhole(Access& access, Batch& batch,
-                                const std::vector<std::string_view>& large) {
+                                const std::vector<std::string_view>& large, Status* no_memory) {
   BatchWriter out(batch);
   Batch whole(Batch::Kind::kAtomic);
   CopySettings(batch, whole);
@@ -260,6 +270,7 @@ bool CollectionEngine::TryWhole(Access& access, Batch& batch,
     const Verdict verdict = outcome.verdict;
     if (verdict == Verdict::kDone || verdict == Verdict::kAborted) continue;
     if (verdict != Verdict::kRefused || outcome.status.code() == Code::kWrongType) return false;
+    if (outcome.status.code() == Code::kOutOfMemory) *no_memory = outcome.status;
     out.RefuseAll(outcome.status);
     return true;
   }

@@ -142,7 +142,8 @@ class CollectionEngine final : public ForwardingEngine {
   bool TryAtomic(Access& access, Batch& batch, const std::vector<std::string_view>& keys,
                  const Needs& needs);
   bool TryLarge(Access& access, Batch& batch, const std::vector<std::string_view>& large);
-  bool TryWhole(Access& access, Batch& batch, const std::vector<std::string_view>& large);
+  bool TryWhole(Access& access, Batch& batch, const std::vector<std::string_view>& large,
+                Status* no_memory);
   void ConvertOutgrown(Access& access, const Batch& batch);
   void ConvertIfOutgrown(Access& access, std::string_view key);
 

@@ -88,6 +88,45 @@ class LargeRestartTest(unittest.TestCase):
         return 0
 
 
+class LargeWithoutMemoryTest(ServerTest):
+    OPTIONS = SMALL
+
+    # Goal: over maxmemory whatever takes members out of large collections goes on, also when it
+    # waits and in transactions; of a transaction what may store is refused, and nothing else.
+    # Method: the limit is set below what is used, before a transaction's EXEC as well.
+    def test_pops(self):
+        for i in range(400):
+            self.client.call("ZADD", "zset", i, "member-%d" % i)
+            self.client.call("RPUSH", "list", "element-%d" % i)
+            self.client.call("SADD", "set", "member-%d" % i)
+        self.check("OK", "MULTI")
+        for command in (("SADD", "set", "new"), ("ZPOPMIN", "zset"), ("SET", "string", "x"),
+                        ("SREM", "set", "member-7"), ("DEL", "list-2", "nothing"), ("LLEN", "list")):
+            self.check("QUEUED", *command)
+        with self.server.connect() as other:
+            self.assertEqual(other.call("CONFIG", "SET", "maxmemory", 1), "OK")
+            self.addCleanup(self.client.call, "CONFIG", "SET", "maxmemory", 0)
+            refused = other.call("SADD", "set", "new")
+            self.assertIsInstance(refused, Error)
+            self.check([refused, [b"member-0", b"0"], refused, 1, 0, 400], "EXEC")
+            self.check([b"zset", b"member-1", b"1"], "BZPOPMIN", "nothing", "zset", 0)
+            self.check([b"zset", b"member-399", b"399"], "BZPOPMAX", "zset", 0)
+            self.check([b"zset", [[b"member-2", b"2"], [b"member-3", b"3"]]], "BZMPOP", 0, 2,
+                       "nothing", "zset", "MIN", "COUNT", 2)
+            self.check([b"zset", [[b"member-398", b"398"]]], "ZMPOP", 1, "zset", "MAX")
+            self.check([b"list", b"element-0"], "BLPOP", "nothing", "list", 0)
+            self.check([b"list", [b"element-399"]], "LMPOP", 2, "nothing", "list", "RIGHT")
+            self.check(1, "LREM", "list", 0, "element-200")
+            self.check("OK", "LTRIM", "list", 1, -2)
+            self.check(395, "LLEN", "list")
+            self.check([b"element-2", b"element-3"], "LRANGE", "list", 0, 1)
+            self.check(refused, "LSET", "list", 0, "x" * 100)
+            self.check(394, "ZCARD", "zset")
+            while self.client.call("BZPOPMIN", "zset", 0)[1] != b"member-397":
+                pass
+            self.check(0, "EXISTS", "zset")
+
+
 class LargeScansTest(ServerTest):
     OPTIONS = SMALL
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
+#include "collections/list_calls.h"
 #include "collections/testing/collection_world_test.h"
 #include "types/large_record.h"
 
@@ -13,6 +15,16 @@ namespace skep::collections {
 namespace {
 
 class JointCallsTest : public testing::TestWithParam<std::string> {};
+
+// The operand that gives each member this score.
+std::string EntriesOperand(const Words& members, double score = 0) {
+  std::string entries(1, '\0');
+  for (const std::string& member : members) {
+    entries.append(reinterpret_cast<const char*>(&score), sizeof(score));
+    entries += TextsOperand({member});
+  }
+  return entries;
+}
 
 // Goal: an atomic batch of calls about a few members or elements costs what these do.
 // Method: a collection is converted when it outgrows one value; batches that put it into one value
@@ -27,6 +39,7 @@ TEST_P(JointCallsTest, AtomicCallsLeaveTheRestWhereItIs) {
   fill.Apply("set", Named("set-add"), all);
   fill.Apply("list", Named("list-push-right"), all);
   fill.Apply("other", Named("list-push-right"), all);
+  fill.Apply("zset", Named("zset-add"), fill.scratch().Copy(EntriesOperand(words)));
   engine.AwaitRelease(engine.Execute(fill));
   const auto conversions = [&] {
     uint64_t count = 0;
@@ -35,9 +48,14 @@ TEST_P(JointCallsTest, AtomicCallsLeaveTheRestWhereItIs) {
     });
     return count;
   };
-  ASSERT_EQ(conversions(), 3u);
+  ASSERT_EQ(conversions(), 4u);
   const std::string one = TextsOperand({"1"});
   const std::string member = TextsOperand({words.front()});
+  const std::string again = EntriesOperand({words.front()});
+  const std::string middle = TextsOperand({"30", "set"});
+  const std::string before_last = TextsOperand({"before", "set", "inserted"});
+  const std::string inserted = TextsOperand({"0", "inserted"});
+  const std::string whole = TextsOperand({"0", "-1"});
   const auto chained = [&](Batch& batch, uint32_t slot, std::string_view key) {
     batch.Add({.op = Op::kApply,
                .flags = Request::kOperandOfSlot | Request::kUnlessNone,
@@ -57,12 +75,64 @@ TEST_P(JointCallsTest, AtomicCallsLeaveTheRestWhereItIs) {
     batch.Apply("set", Named("set-add"), member);
     batch.Apply("set", Named("set-length"), {});
     batch.Put("string", "value");
+    batch.Apply("zset", Named("zset-pop-highest"), one);
+    batch.Apply("zset", Named("zset-pop-lowest"), one);
+    batch.Apply("zset", Named("zset-add"), again);
+    batch.Apply("zset", Named("zset-pop-lowest"), one);
+    batch.Apply("zset", Named("zset-add"), again);
+    batch.Apply("list", Named("list-set"), middle);
+    batch.Apply("list", Named("list-insert"), before_last);
+    batch.Apply("list", Named("list-remove"), inserted);
+    batch.Apply("list", Named("list-trim"), whole);
     engine.AwaitRelease(engine.Execute(batch));
     ASSERT_TRUE(batch.applied());
     EXPECT_EQ(batch.outcome(9).integer, 60);
+    EXPECT_EQ(batch.outcome(14).integer, 1);  // the first member came back, and was taken again
+    EXPECT_EQ(batch.outcome(14).value, EntriesOperand({words.front()}).substr(1));
+    EXPECT_EQ(batch.outcome(18).integer, 1);
     ASSERT_EQ(engine.Verify(), nullptr);
   }
-  EXPECT_EQ(conversions(), 3u);
+  EXPECT_EQ(conversions(), 4u);
+}
+
+// Goal: a pop sees what the calls before it have made of the members at its end.
+// Method: calls of both kinds of batches that give members other scores, remove them and add them
+// again, with pops between.
+TEST_P(JointCallsTest, PopsSeeTheCallsBefore) {
+  World world(48, GetParam());
+  Engine& engine = world.engine();
+  const auto name = [](int i) { return "member " + std::to_string(i); };
+  for (const auto kind : {Batch::Kind::kUnordered, Batch::Kind::kAtomic}) {
+    for (int i = 0; i < 60; ++i) {
+      Call(engine, "zset", "zset-add", EntriesOperand({name(i)}, i));
+    }
+    Batch batch(kind);
+    const auto apply = [&](std::string_view function, const std::string& operand) {
+      batch.Apply("zset", Named(function), batch.scratch().Copy(operand));
+    };
+    const std::string one = TextsOperand({"1"});
+    apply("zset-add", EntriesOperand({name(0)}, 100));
+    apply("zset-pop-lowest", one);
+    apply("zset-pop-highest", one);
+    apply("zset-add", EntriesOperand({name(30)}, -1));
+    apply("zset-pop-lowest", one);
+    apply("zset-remove", TextsOperand({name(2)}));
+    apply("zset-pop-lowest", TextsOperand({"2"}));
+    apply("zset-add", EntriesOperand({name(3)}, 3));
+    apply("zset-pop-lowest", one);
+    batch.Apply("other", Named("zset-length"), {});
+    engine.AwaitRelease(engine.Execute(batch));
+    const auto popped = [&](uint32_t slot) { return std::string(batch.outcome(slot).value); };
+    const auto entry = [&](int i, double score) {
+      return EntriesOperand({name(i)}, score).substr(1);
+    };
+    EXPECT_EQ(popped(1), entry(1, 1));
+    EXPECT_EQ(popped(2), entry(0, 100));
+    EXPECT_EQ(popped(4), entry(30, -1));
+    EXPECT_EQ(popped(6), entry(3, 3) + entry(4, 4));
+    EXPECT_EQ(popped(8), entry(3, 3));
+    ASSERT_EQ(engine.Verify(), nullptr);
+  }
 }
 
 // Goal: a collection that loses its last member within calls that are made together ends there:
@@ -134,45 +204,180 @@ TEST_P(JointCallsTest, ACallWithoutAFunctionIsRefused) {
   }
 }
 
+// An engine that has no memory left, with a large list, set and sorted set of 300 members each.
+class FullWorld : public World {
+ public:
+  explicit FullWorld(size_t value_bytes) : World(value_bytes) {
+    for (int i = 0; i < 300; ++i) words_.push_back(std::string(60, 'm') + std::to_string(i));
+    EXPECT_EQ(Call(engine(), "list", "list-push-right", TextsOperand(words_)).integer, 300);
+    EXPECT_EQ(Call(engine(), "set", "set-add", TextsOperand(words_)).integer, 300);
+    EXPECT_EQ(Call(engine(), "zset", "zset-add", EntriesOperand(words_)).integer, 300);
+    Fill();
+  }
+  const std::string& word(int i) const { return words_[static_cast<size_t>(i)]; }
+  // Nothing more can be stored. The engine first gives up what it can.
+  void Fill() {
+    Code code = Code::kOk;
+    for (; code == Code::kOk; ++fills_) {
+      budget().set_limit(budget().used() - 1);
+      code = Call(engine(), "set", "set-add", TextsOperand({std::to_string(fills_)})).code;
+    }
+    ASSERT_EQ(code, Code::kOutOfMemory);
+  }
+  // What was freed is not to be had again.
+  void Tighten() { budget().set_limit(std::min(budget().limit(), budget().used() - 1)); }
+
+ private:
+  Words words_;
+  int fills_ = 0;
+};
+
 // Goal: where there is no memory, calls that leave fewer bytes than there were are done.
 // Method: collections in parts and in one value; the limit is set to what is used; all members are
 // taken out one by one, alone and in atomic batches.
 TEST(JointCalls, WhatFreesMemoryIsDoneWithoutMemory) {
   for (const size_t value_bytes : {size_t{256}, size_t{1} << 20}) {
-    World world(value_bytes);
+    FullWorld world(value_bytes);
     Engine& engine = world.engine();
-    Words words;
-    for (int i = 0; i < 300; ++i) words.push_back(std::string(60, 'm') + std::to_string(i));
-    std::string entries(1, '\0');
-    for (const std::string& word : words) {
-      entries.append(sizeof(double), '\0');
-      entries += TextsOperand({word});
-    }
-    ASSERT_EQ(Call(engine, "list", "list-push-right", TextsOperand(words)).integer, 300);
-    ASSERT_EQ(Call(engine, "set", "set-add", TextsOperand(words)).integer, 300);
-    ASSERT_EQ(Call(engine, "zset", "zset-add", entries).integer, 300);
-    // The engine first gives up what it can.
-    Code code = Code::kOk;
-    for (int i = 0; code == Code::kOk; ++i) {
-      world.budget().set_limit(world.budget().used() - 1);
-      code = Call(engine, "set", "set-add", TextsOperand({std::to_string(i)})).code;
-    }
-    ASSERT_EQ(code, Code::kOutOfMemory);
+    const std::string one = TextsOperand({"1"});
     for (int i = 0; i < 300; ++i) {
-      const std::string word = TextsOperand({words[static_cast<size_t>(i)]});
-      const std::string one = TextsOperand({"1"});
+      const std::string word = TextsOperand({world.word(i)});
       ASSERT_EQ(Call(engine, "set", "set-remove", word).integer, 1) << i;
+      Scratch scratch;
+      const std::string lowest =
+          Call(engine, "zset", "zset-range", types::WriteRangeRequest({}, "0", "0", scratch)).value;
+      const std::string first = one + Call(engine, "list", "list-index", TextsOperand({"0"})).value;
+      const std::string but_last = TextsOperand({"0", "-2"});
       Batch batch(i % 2 == 0 ? Batch::Kind::kAtomic : Batch::Kind::kUnordered);
-      batch.Apply("zset", Named("zset-remove"), word);
-      batch.Apply("list", Named("list-pop-left"), one);
+      switch (i % 3) {
+        case 0:
+          batch.Apply("zset", Named("zset-remove"),
+                      std::string_view(lowest).substr(sizeof(double)));
+          batch.Apply("list", Named("list-pop-left"), one);
+          break;
+        case 1:
+          batch.Apply("zset", Named("zset-pop-lowest"), one);
+          batch.Apply("list", Named("list-remove"), first);
+          break;
+        default:
+          batch.Apply("zset", Named("zset-pop-highest"), one);
+          batch.Apply("list", Named("list-trim"), but_last);
+      }
       engine.AwaitRelease(engine.Execute(batch));
       ASSERT_EQ(batch.outcome(0).integer, 1) << i;
-      ASSERT_EQ(batch.outcome(1).integer, 1) << i;
-      // What the members took is free by and by.
-      world.budget().set_limit(std::min(world.budget().limit(), world.budget().used() - 1));
+      ASSERT_TRUE(batch.outcome(1).status.ok()) << i;
+      ASSERT_EQ(Call(engine, "list", "list-length", {}).integer, 299 - i);
+      world.Tighten();
     }
     ASSERT_EQ(engine.Verify(), nullptr);
   }
+}
+
+// Goal: of a transaction that has no memory the parts that may store are refused, and no others.
+// Method: parts that delete, pop, add and read, beside and on large collections.
+TEST(JointCalls, PartsThatStoreNothingAreDoneWithoutMemory) {
+  FullWorld world(256);
+  Engine& engine = world.engine();
+  const std::string one = TextsOperand({"1"});
+  const std::string much = TextsOperand({std::string(100'000, 'x')});
+  const std::string word = TextsOperand({world.word(7)});
+  Batch batch(Batch::Kind::kAtomic);
+  const auto part = [&] { batch.BeginPart(); };
+  part();
+  batch.Apply("set", Named("set-remove"), word);
+  part();
+  batch.Apply("set", Named("set-add"), much);
+  part();
+  batch.Delete("list");
+  part();
+  batch.Put("string", std::string_view(much));
+  part();
+  batch.Apply("zset", Named("zset-pop-lowest"), one);
+  part();
+  batch.Apply("set", Named("set-has"), word);
+  part();
+  batch.Apply("list", Named("list-push-left"), much);
+  engine.AwaitRelease(engine.Execute(batch));
+  ASSERT_TRUE(batch.applied());
+  EXPECT_EQ(batch.outcome(0).integer, 1);
+  EXPECT_EQ(batch.outcome(1).status.code(), Code::kOutOfMemory);
+  EXPECT_EQ(batch.outcome(2).verdict, Verdict::kDone);
+  EXPECT_EQ(batch.outcome(3).status.code(), Code::kOutOfMemory);
+  EXPECT_EQ(batch.outcome(4).integer, 1);
+  EXPECT_EQ(batch.outcome(5).integer, 0);
+  EXPECT_EQ(batch.outcome(6).status.code(), Code::kOutOfMemory);
+  EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, 0);
+  EXPECT_EQ(Call(engine, "zset", "zset-length", {}).integer, 299);
+  EXPECT_EQ(engine.Verify(), nullptr);
+}
+
+// How many items differ, are new or are gone.
+size_t Differences(const std::map<std::string, std::string>& a,
+                   const std::map<std::string, std::string>& b) {
+  size_t count = 0;
+  for (const auto& [key, value] : a) {
+    const auto at = b.find(key);
+    if (at == b.end() || at->second != value) ++count;
+  }
+  for (const auto& [key, value] : b) count += a.contains(key) ? 0 : 1;
+  return count;
+}
+
+// Goal: an edit in the middle of a large list writes the segments that change, and no others.
+// Method: the segments are compared before and after.
+TEST_P(JointCallsTest, EditsOfListsWriteFewSegments) {
+  World world(1024, GetParam());
+  Engine& engine = world.engine();
+  Words words;
+  for (int i = 0; i < 3000; ++i) words.push_back("element " + std::to_string(i));
+  Call(engine, "list", "list-push-right", TextsOperand(words));
+  const auto written = [&](std::string_view function, const Words& operand, int64_t integer) {
+    const auto before = world.ContentsOf(Part::kElements);
+    const Reply reply = Call(engine, "list", function, TextsOperand(operand));
+    EXPECT_EQ(reply.code, Code::kOk) << reply.text;
+    EXPECT_EQ(reply.integer, integer);
+    EXPECT_EQ(engine.Verify(), nullptr);
+    return Differences(before, world.ContentsOf(Part::kElements));
+  };
+  ASSERT_GT(world.ItemsOf(Part::kElements), 100u);
+  EXPECT_EQ(written("list-set", {"1500", "one"}, 1), 1u);
+  EXPECT_EQ(written("list-set", {"-2", "two"}, 1), 1u);
+  EXPECT_EQ(written("list-insert", {"after", "one", "three"}, 3001), 1u);
+  EXPECT_EQ(written("list-insert", {"before", "nothing", "three"}, -1), 0u);
+  EXPECT_EQ(written("list-remove", {"-1", "element 2000"}, 1), 1u);
+  EXPECT_EQ(written("list-remove", {"0", "nothing"}, 0), 0u);
+  EXPECT_EQ(written("list-trim", {"1", "-3"}, 0), 2u);
+  EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, 2997);
+}
+
+// Goal: segments in the middle of a list stay about as long as others, and as many as are needed.
+// Method: elements are inserted at one place, and then nearly all are removed; the segments are
+// measured all the while.
+TEST_P(JointCallsTest, SegmentsOfListsStayBalanced) {
+  constexpr size_t kSegmentBytes = 64;
+  World world(4 * kSegmentBytes, GetParam());
+  Engine& engine = world.engine();
+  Words words;
+  for (int i = 0; i < 400; ++i) words.push_back("e" + std::to_string(i));
+  Call(engine, "list", "list-push-right", TextsOperand(words));
+  size_t longest = 0;
+  for (int i = 0; i < 400; ++i) {
+    Call(engine, "list", "list-insert", TextsOperand({"after", "e200", std::to_string(i)}));
+    for (const auto& [key, value] : world.ContentsOf(Part::kElements)) {
+      longest = std::max(longest, value.size());
+    }
+  }
+  EXPECT_GT(longest, 2 * kSegmentBytes);
+  EXPECT_LE(longest, (ListCalls::kGrowthMax + 1) * kSegmentBytes);
+  for (int i = 0; i < 400; ++i) {
+    if (i != 5 && i != 395) Call(engine, "list", "list-remove", TextsOperand({"1", words[i]}));
+    if (i < 400) Call(engine, "list", "list-remove", TextsOperand({"1", std::to_string(i)}));
+    ASSERT_EQ(engine.Verify(), nullptr);
+  }
+  EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, 2);
+  EXPECT_EQ(Call(engine, "list", "list-range", TextsOperand({"0", "-1"})).value,
+            TextsOperand({"e5", "e395"}));
+  EXPECT_LE(world.ItemsOf(Part::kElements), ListCalls::kSparsity);
 }
 
 // Goal: changes that were computed together are refused where the collection would have been empty
