@@ -233,8 +233,11 @@ std::optional<Answer> LargeList::Apply(const Function& function, std::string_vie
   const auto first = TakeInteger(words);
   const auto last = words.empty() ? first : TakeInteger(words);
   if (!request && (!first || !last)) {
+    // The error is the same for every list.
     Scratch scratch;
-    return LargeCall::AnswerOf(RunFunction(function, std::nullopt, operand, scratch));
+    std::string element;
+    types::AppendElement(element, {});
+    return LargeCall::AnswerOf(RunFunction(function, SmallForm(1, element), operand, scratch));
   }
   Answer answer;
   if (auto view = View::Open(access_, key_, types::kList, record_)) {

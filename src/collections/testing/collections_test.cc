@@ -183,7 +183,10 @@ Step ListStep(Draws& draws) {
     case 6:
       return {"list", "list-range", TextsOperand({draws.Rank(), draws.Rank()})};
     case 7:
-      if (draws.Below(2) == 0) return {"list", "list-index", TextsOperand({draws.Rank()})};
+      if (draws.Below(2) == 0) {
+        return {"list", "list-index",
+                TextsOperand({draws.Below(9) == 0 ? draws.Member() : draws.Rank()})};
+      }
       return {"list", "list-find",
               TextsOperand({draws.Member(), draws.Number(), std::to_string(draws.Below(4)),
                             std::to_string(draws.Below(3) * 17)})};
