@@ -55,11 +55,26 @@ const char* Complaint(const CompareOptions& options) {
       std::ranges::max(options.items) + options.ops > uint64_t{UINT32_MAX}) {
     return "--key-size must be at least 8 for so many items";
   }
-  if (options.keys != KeyKind::kBinary && options.mixed_sizes) {
+  if ((options.keys != KeyKind::kBinary || options.key_file != nullptr) && options.mixed_sizes) {
     return "--mixed-sizes are of binary keys";
   }
   if (options.ops / 100 > items_min) return "--items are too few for so many --ops";
   return nullptr;
+}
+
+// Returns whether the file of keys, if there is one, has enough for the workload, or else a line
+// for people.
+std::expected<void, std::string> FitsKeyFile(const CompareOptions& options,
+                                             const Workload& workload) {
+  if (options.key_file == nullptr) return {};
+  const bool inserts = workload.insert > 0 && !workload.sweep;
+  // Each thread takes numbers of its own, and they may end at different ones.
+  const uint64_t inserted_max = options.ops + std::ranges::max(options.threads);
+  const uint64_t wanted = std::ranges::max(options.items) + (inserts ? inserted_max : 0);
+  if (wanted <= options.key_file->count()) return {};
+  return Problem(fmt::format("--keys: the file has {} keys, and {} takes {}: --items{}",
+                             options.key_file->count(), workload.name, wanted,
+                             inserts ? " and --ops" : ""));
 }
 
 std::expected<std::vector<SubjectKind>, std::string> FindSubjects(const CompareOptions& options) {
@@ -318,6 +333,7 @@ std::expected<CompareReport, std::string> RunCompare(const CompareOptions& optio
   for (const std::string& text : options.workloads) {
     auto what = ParseWorkload(text, options);
     if (!what) return Problem(std::move(what.error()));
+    if (const auto fits = FitsKeyFile(options, what->workload); !fits) return Problem(fits.error());
     workloads.push_back(std::move(*what));
   }
   MapLargeBlocks();

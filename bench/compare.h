@@ -30,11 +30,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/histogram.h"
+#include "bench/key_file.h"
 #include "bench/limits.h"
 #include "bench/record_format.h"
 #include "bench/ycsb_workload.h"
@@ -57,7 +59,8 @@ struct CompareOptions {
   uint64_t ops = 1'000'000;  // in each turn but load's; a delete turn has at most the items
   int repeats = 5;
   KeyKind keys = KeyKind::kBinary;
-  size_t key_bytes = 16;  // of binary keys
+  std::shared_ptr<const KeyFile> key_file;  // has the keys; null: they are of the kind `keys`
+  size_t key_bytes = 16;                    // of binary keys
   size_t value_bytes = 16;
   bool mixed_sizes = false;  // instead of key and value bytes: 8, 16, 24 or 32, each equally often
   uint64_t seed = 1;

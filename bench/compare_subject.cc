@@ -231,7 +231,7 @@ Status CompareSubject::Renew() {
   sessions_.clear();
   target_.reset();
   const PeerSetup setup = {
-      .key_bytes = format().bytes(), .values = values_, .items_max = items_ + options_.ops};
+      .key_bytes = format().key_bytes(), .values = values_, .items_max = items_ + options_.ops};
   if (kind_.peer != nullptr) {
     auto target = kind_.peer->open(setup);
     if (!target) return target.error();
@@ -298,6 +298,7 @@ PhaseReport CompareSubject::Run(const Work& work, uint32_t batch) {
 }
 
 KeyFormat CompareSubject::format() const {
+  if (options_.key_file != nullptr) return KeyFormat::OfFile(*options_.key_file);
   return options_.mixed_sizes ? KeyFormat::Mixed()
                               : KeyFormat::Of(options_.keys, options_.key_bytes);
 }

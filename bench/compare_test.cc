@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "bench/compare_subject.h"
 #include "bench/peer.h"
@@ -85,6 +89,37 @@ TEST(Compare, SubjectsAgree) {
     EXPECT_EQ(report->rows[0].ratio, 1);
     EXPECT_EQ(report->rows[2 + options.engines.size()].what.distribution, Distribution::kUniform);
   }
+}
+
+// Goal: every workload runs with the keys of a file, of several sizes, and a file with too few is
+// refused before anything is measured.
+TEST(Compare, TakesTheKeysOfAFile) {
+  const std::string path = testing::TempDir() + "/keys_of_comparison";
+  std::ofstream file(path);
+  constexpr uint64_t kKeys = 500 + 1000 + 1;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    file << std::string(i * 7 % 30, 'k') << "/" << i * 7919 % kKeys << "\n";
+  }
+  file.close();
+  CompareOptions options = SmallOptions();
+  options.peers = {};
+  options.engines = {"model", "btree"};
+  auto keys = KeyFile::Read(path);
+  ASSERT_TRUE(keys) << keys.error();
+  options.key_file = std::make_shared<const KeyFile>(std::move(*keys));
+  const auto report = RunCompare(options);
+  ASSERT_TRUE(report.has_value()) << report.error();
+  ExpectSound(*report, options);
+
+  options.ops = 1001;
+  options.workloads = {"get", "e"};
+  const auto refused = RunCompare(options);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error(), HasSubstr("the file has 1501 keys, and e takes 1502"));
+  options.workloads = {"get"};
+  EXPECT_TRUE(RunCompare(options).has_value());
+  options.items = {1502};
+  EXPECT_FALSE(RunCompare(options).has_value());
 }
 
 // Goal: threads share the work and the index; two subjects of one engine answer alike.

@@ -9,9 +9,10 @@ namespace skep::bench {
 
 std::vector<uint64_t> FirstKeys(KeyFormat format, uint64_t items, uint32_t count) {
   std::priority_queue<std::pair<std::string, uint64_t>> first;  // the last of them on top
-  std::string key(format.bytes(), '\0');
+  std::string rendered(format.bytes(), '\0');
   for (uint64_t number = 0; number < items; ++number) {
-    format.Render(number, key.data());
+    format.Render(number, rendered.data());
+    const std::string_view key = format.KeyAt(rendered.data());
     if (first.size() == count && key >= first.top().first) continue;
     if (first.size() == count) first.pop();
     first.emplace(key, number);

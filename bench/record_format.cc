@@ -166,6 +166,13 @@ void KeyFormat::Render(uint64_t number, char* to) const {
       return RenderUuid(number, to);
     case Kind::kUrl:
       return RenderUrl(number, to);
+    case Kind::kFile: {
+      const std::string_view key = file_->at(number);
+      const auto bytes = static_cast<FileKeyBytes>(key.size());
+      std::memcpy(to, &bytes, sizeof(bytes));
+      std::memcpy(to + sizeof(bytes), key.data(), key.size());
+      return;
+    }
     default:
       break;
   }

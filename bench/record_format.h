@@ -29,13 +29,19 @@
 //   user     21  user:0123456789:field, of which five in a row have the same number
 //   uuid     36  of version 4
 //   url      46  https://shop.example/abc/item/0123456789abcdef
+//
+// KeyFormat::OfFile makes the keys of a file (key_file.h): number n is its line n + 1. In memory
+// the size of each key stands before its bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "bench/key_file.h"
 
 namespace skep::bench {
 
@@ -67,27 +73,54 @@ class KeyFormat {
   // `bytes` counts for kBinary only, which are those of Random.
   static KeyFormat Of(KeyKind kind, size_t bytes);
   static KeyFormat Mixed() { return KeyFormat(kMixedBytesMax, Kind::kMixed); }
+  // Numbers must be below the file's count. `file` must outlive the format.
+  static KeyFormat OfFile(const KeyFile& file) {
+    KeyFormat format(sizeof(FileKeyBytes) + file.bytes_max(), Kind::kFile);
+    format.file_ = &file;
+    return format;
+  }
 
   // Returns the size of a key, or of the largest key in a mixture.
+  size_t key_bytes() const { return bytes_ - (kind_ == Kind::kFile ? sizeof(FileKeyBytes) : 0); }
+  // Returns the bytes that Render writes.
   size_t bytes() const { return bytes_; }
   // Writes bytes() bytes, which begin with the key of that number.
   void Render(uint64_t number, char* to) const;
   // Returns the key that Render wrote.
   std::string_view KeyAt(const char* rendered) const {
-    if (kind_ != Kind::kMixed) [[likely]]
+    if (kind_ != Kind::kMixed && kind_ != Kind::kFile) [[likely]]
       return {rendered, bytes_};
+    if (kind_ == Kind::kFile) {
+      FileKeyBytes bytes;
+      std::memcpy(&bytes, rendered, sizeof(bytes));
+      return {rendered + sizeof(bytes), bytes};
+    }
     const size_t steps =
         static_cast<unsigned char>(rendered[kMixedStepBytes - 1]) % kMixedSizes + 1;
     return {rendered, steps * kMixedStepBytes};
   }
 
  private:
-  enum class Kind : uint8_t { kYcsb, kText, kRandom, kMixed, kDecimal, kHex, kUser, kUuid, kUrl };
+  enum class Kind : uint8_t {
+    kYcsb,
+    kText,
+    kRandom,
+    kMixed,
+    kDecimal,
+    kHex,
+    kUser,
+    kUuid,
+    kUrl,
+    kFile
+  };
+  using FileKeyBytes = uint16_t;
+  static_assert(KeyFile::kKeyBytesMax <= UINT16_MAX);
 
   KeyFormat(size_t bytes, Kind kind) : bytes_(bytes), kind_(kind) {}
 
   size_t bytes_;
   Kind kind_;
+  const KeyFile* file_ = nullptr;  // of kFile
 };
 
 // Provides values: windows of one random text, so that a value costs no work while the clock runs,

@@ -1,13 +1,16 @@
 #include "bench/record_format.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "bench/zipf.h"
 
@@ -165,6 +168,54 @@ TEST(ValuePool, WindowsHaveTheirSize) {
 TEST(ValuePool, EqualSeedsMakeEqualValues) {
   EXPECT_EQ(ValuePool(50, 1).at(9), ValuePool(50, 1).at(9));
   EXPECT_NE(ValuePool(50, 1).at(9), ValuePool(50, 2).at(9));
+}
+
+std::string FileOf(const std::string& text) {
+  std::string path = testing::TempDir() + "/keys_of_test";
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+// Goal: the keys of a file are its lines, byte by byte, whatever their sizes and whether or not the
+// last one ends.
+TEST(KeyFormat, TakesTheLinesOfAFile) {
+  std::string all_bytes;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (byte != '\n') all_bytes += static_cast<char>(byte);
+  }
+  const std::string longest(KeyFile::kKeyBytesMax, 'x');
+  const std::vector<std::string> lines = {"b", all_bytes, "a", longest, "\r", "last"};
+  for (const std::string end : {"", "\n"}) {
+    std::string text;
+    for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+    const auto file = KeyFile::Read(FileOf(text + end));
+    ASSERT_TRUE(file) << file.error();
+    ASSERT_EQ(file->count(), lines.size());
+    const KeyFormat format = KeyFormat::OfFile(*file);
+    EXPECT_EQ(format.key_bytes(), longest.size());
+    std::string rendered(format.bytes(), '?');
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_EQ(file->at(i), lines[i]);
+      format.Render(i, rendered.data());
+      EXPECT_EQ(format.KeyAt(rendered.data()), lines[i]);
+    }
+  }
+}
+
+// Goal: a file that cannot be the keys of a benchmark is refused, with its line.
+TEST(KeyFormat, RefusesFilesThatAreNoKeys) {
+  const auto complaint = [](const std::string& text) {
+    const auto file = KeyFile::Read(FileOf(text));
+    return file ? "none" : file.error();
+  };
+  EXPECT_THAT(complaint(""), testing::HasSubstr("has no keys"));
+  EXPECT_THAT(complaint("a\n\nb\n"), testing::HasSubstr("line 2 is empty"));
+  EXPECT_THAT(complaint("a\nb\nc\nb\na\n"), testing::HasSubstr("line 4 is like one before"));
+  EXPECT_THAT(complaint("a\n" + std::string(KeyFile::kKeyBytesMax + 1, 'x')),
+              testing::HasSubstr("line 2 is longer than 4096 bytes"));
+  const auto missing = KeyFile::Read(testing::TempDir() + "/no such file");
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error(), testing::HasSubstr("has no keys to read"));
 }
 
 }  // namespace

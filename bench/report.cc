@@ -43,7 +43,12 @@ std::string NameAndDistribution(const CompareWorkload& what) {
   return fmt::format("{} {}", what.workload.name, NameOf(what.distribution));
 }
 
+std::string_view NameOfKeys(const CompareOptions& options) {
+  return options.key_file != nullptr ? "file" : NameOf(options.keys);
+}
+// The bytes of the longest key.
 size_t KeyBytes(const CompareOptions& options) {
+  if (options.key_file != nullptr) return options.key_file->bytes_max();
   return KeyFormat::Of(options.keys, options.key_bytes).bytes();
 }
 Json SizeOf(const CompareOptions& options, size_t bytes) {
@@ -296,10 +301,9 @@ std::string TableOf(const CompareReport& report) {
       "indexes side by side on {}\n  {} items of {} + {} bytes, {} keys, batches of {}, "
       "{} threads{}, {} operations, medians of {}{}\n",
       Machine(), fmt::join(options.items, ", "), SizeName(options, KeyBytes(options)),
-      SizeName(options, options.value_bytes), NameOf(options.keys),
-      fmt::join(options.batches, ", "), fmt::join(options.threads, ", "),
-      report.pinned ? "" : " (not pinned)", options.ops, options.repeats,
-      options.apart ? ", one subject at a time in memory" : "");
+      SizeName(options, options.value_bytes), NameOfKeys(options), fmt::join(options.batches, ", "),
+      fmt::join(options.threads, ", "), report.pinned ? "" : " (not pinned)", options.ops,
+      options.repeats, options.apart ? ", one subject at a time in memory" : "");
   if (report.limits) {
     table += Row("random read", report.limits->random_read_mops, "M lines/s");
     table += Row("random-start read, 3200 B", report.limits->random_start_3200b_mops, "M reads/s");
@@ -340,7 +344,7 @@ std::string JsonOf(const CompareReport& report) {
                {"batch", options.batches},
                {"threads", options.threads},
                {"snapshots", options.snapshots},
-               {"keys", NameOf(options.keys)},
+               {"keys", NameOfKeys(options)},
                {"key-size", SizeOf(options, KeyBytes(options))},
                {"value-size", SizeOf(options, options.value_bytes)},
                {"seed", options.seed},

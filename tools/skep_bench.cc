@@ -8,7 +8,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/compare.h"
@@ -143,6 +146,21 @@ void AddYcsbOptions(CLI::App& app, YcsbOptions& options) {
       ->capture_default_str();
 }
 
+// Takes what --keys names: a kind of keys, or the file that has them.
+void TakeKeys(const std::string& name, CompareOptions& options) {
+  constexpr std::string_view kFile = "file=";
+  if (name.starts_with(kFile)) {
+    auto keys = KeyFile::Read(name.substr(kFile.size()));
+    if (!keys) throw CLI::ValidationError("--keys", keys.error());
+    options.key_file = std::make_shared<const KeyFile>(std::move(*keys));
+    return;
+  }
+  const auto kind = KeyKindNamed(name);
+  if (!kind) throw CLI::ValidationError("--keys", "no keys are named " + name);
+  options.keys = *kind;
+  options.key_file = nullptr;
+}
+
 void AddCompareOptions(CLI::App& app, CompareOptions& options) {
   app.add_option_function<std::vector<std::string>>(
          "--engines",
@@ -186,9 +204,9 @@ void AddCompareOptions(CLI::App& app, CompareOptions& options) {
       ->delimiter(',')
       ->capture_default_str();
   app.add_option_function<std::string>(
-         "--keys", [&](const std::string& name) { options.keys = *KeyKindNamed(name); },
-         "binary (random bytes), decimal, hex, user (user:0123456789:field), uuid, url")
-      ->check(CLI::IsMember({"binary", "decimal", "hex", "user", "uuid", "url"}))
+         "--keys", [&](const std::string& name) { TakeKeys(name, options); },
+         "binary (random bytes), decimal, hex, user (user:0123456789:field), uuid, url; or "
+         "file=PATH, which has one a line")
       ->default_str("binary");
   app.add_option("--key-size", options.key_bytes, "bytes of a binary key, at least 4")
       ->capture_default_str();
