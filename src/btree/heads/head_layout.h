@@ -257,7 +257,10 @@ class HeadLayout {
 
     uint32_t PlaceOfEntry(bool* hides) const;
 
-    void SortLog();
+    uint32_t WholeLog() const { return (uint32_t{1} << leaf_->visible_) - 1; }
+    uint32_t LogItemsAmong(uint16_t head, uint32_t items) const;
+    void SortLog() { SortLog(WholeLog()); }
+    void SortLog(uint32_t items);
     void SettleEqualHeads();
     void GoToGapBefore(std::string_view key, KeyIs where);
     uint16_t GoToSorted(std::string_view key, const LeafSpot& spot);
@@ -284,7 +287,7 @@ class HeadLayout {
     bool has_sorted_log_ = false;
     Source source_ = Source::kNone;
     bool hides_ = false;
-    // The newest visible log item of each key, by the order of keys, and their heads.
+    // The newest of the sorted log items of each key, by the order of keys, and their heads.
     std::array<uint8_t, kLogItemsMax> order_;
     std::array<uint16_t, kLogItemsMax> entry_heads_;
   };
@@ -413,12 +416,20 @@ class HeadLayout {
   static const char* Check(const Codec& codec, const NodeHeader* node, uint32_t used);
 
  private:
-  // Whether the sorted item at a completed spot has the spot's head; whether it has the key.
+  // Text has keys whose heads are equal, as the fields of one user. So many of them are compared
+  // one after the other before a search is left to others.
+  static constexpr uint32_t kAlikeMax = 8;
+  // Whether the sorted item at a completed spot has the spot's head.
   static bool HasHead(const Sorted& sorted, const LeafSpot& spot) {
     return spot.known && spot.at < sorted.count() && sorted.head(spot.at) == spot.head;
   }
   static bool HasSorted(const Codec& codec, const NodeHeader* leaf, std::string_view key,
                         const LeafSpot& spot);
+  // The first of the sorted items from a completed spot on, of those with its head and of kAlikeMax
+  // at most, for which order(i), which says how the key compares to the item, is 0; kNone: none.
+  static constexpr uint32_t kNone = UINT32_MAX;
+  template <class Order>
+  static uint32_t FindAlike(const Sorted& sorted, const LeafSpot& spot, Order order);
 };
 static_assert(TreeLayout<HeadLayout>);
 

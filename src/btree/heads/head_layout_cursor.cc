@@ -12,21 +12,27 @@ using heads::LogItem;
 
 HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(leaf.node()) {}
 
-// Puts each item where its rank says: behind as many items as have a lower head, or an equal one
-// and came before it. No branch depends on the heads, but on whether there are equal ones.
-void HeadLayout::LeafCursor::SortLog() {
+// Sorts the visible log items that `items` has a bit for; the walk passes no others then. Puts each
+// where its rank says: behind as many items as have a lower head, or an equal one and came before
+// it. No branch depends on the heads, but on whether there are equal ones.
+void HeadLayout::LeafCursor::SortLog(uint32_t items) {
   if (has_sorted_log_) return;
   has_sorted_log_ = true;
-  entry_count_ = leaf_->visible_;
+  entry_count_ = static_cast<uint32_t>(std::popcount(items));
   if (entry_count_ == 0) return;
   std::array<uint16_t, kLogItemsMax> arrived;
-  std::array<uint16_t, kLogItemsMax> ranks;
+  std::array<uint8_t, kLogItemsMax> numbers;
   heads::CopyLogHeads(leaf_->node_, arrived.data());
+  for (uint32_t i = 0; items != 0; items &= items - 1, ++i) {
+    numbers[i] = static_cast<uint8_t>(std::countr_zero(items));
+    arrived[i] = arrived[numbers[i]];
+  }
+  std::array<uint16_t, kLogItemsMax> ranks;
   RanksAmong24(arrived.data(), entry_count_, ranks.data());
   entry_heads_.fill(0xffff);
   uint32_t taken = 0;
   const auto place = [&](uint32_t i, uint32_t rank) {
-    order_[rank] = static_cast<uint8_t>(i);
+    order_[rank] = numbers[i];
     entry_heads_[rank] = arrived[i];
     taken |= uint32_t{1} << rank;
   };
@@ -94,17 +100,22 @@ void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs where) {
 void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, const LeafSpot& spot,
                                          uint32_t items) {
   const uint16_t head = GoToSorted(key, spot);
-  // If the next `items` items are consecutive sorted ones, with no log item between, the log need
-  // not be sorted. Not if some items have expired: more than `items` are passed then.
-  const uint64_t end = uint64_t{at_} + items;
-  const bool is_apart = !has_sorted_log_ && leaf_->now_ms_ == Leaf::kNoTime &&
-                        end < sorted_.count() &&
-                        leaf_->LogItemsBetween(head, static_cast<uint32_t>(end)) == 0;
-  if (!is_apart) {
-    SortLog();
-    GoToEntry(key, head);
-  }
+  SortLog(LogItemsAmong(head, items));
+  GoToEntry(key, head);
   StepForward();
+}
+
+// The log items that the next `items` items from sorted item at_ on, of which the key has the head
+// `head`, may be among or lie between. All, if it is not known how far these go: where items have
+// expired or were deleted, more than `items` sorted ones are passed.
+uint32_t HeadLayout::LeafCursor::LogItemsAmong(uint16_t head, uint32_t items) const {
+  if (leaf_->visible_ == 0 || leaf_->now_ms_ != Leaf::kNoTime) return WholeLog();
+  const uint64_t end = std::min<uint64_t>(uint64_t{at_} + items, sorted_.count());
+  const uint32_t among = leaf_->LogItemsBetween(head, static_cast<uint32_t>(end));
+  for (uint32_t left = among; left != 0; left &= left - 1) {
+    if (leaf_->Log(static_cast<uint32_t>(std::countr_zero(left))).deleted()) return WholeLog();
+  }
+  return among;
 }
 
 void HeadLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs where) {

@@ -46,6 +46,12 @@ inline uint32_t LowerBound(const uint16_t* heads, uint32_t count, uint32_t at, u
   return at;
 }
 
+// The first of the `count` heads from `at` on, which is `head`, that is another one.
+inline uint32_t EndOfEqual(const uint16_t* heads, uint32_t count, uint32_t at, uint16_t head) {
+  if (head == 0xffff) return count;
+  return std::min(count, LowerBound(heads, count, at / kSegmentHeads * kSegmentHeads, head + 1));
+}
+
 // Finds, among the items from `at` on, whose heads are not below `head`, the first that is not
 // below the key. `compare(i)` is <0, 0 or >0 as the key is below, equal to or above item i. *equal:
 // the item has the key.
@@ -60,15 +66,20 @@ uint32_t SettleAmongEqual(const uint16_t* heads, uint32_t count, uint32_t at, ui
   }
   uint32_t low = at + 1;
   if (low == count || heads[low] != head) return low;
-  for (uint32_t high = count; low < high;) {
+  const uint32_t end = EndOfEqual(heads, count, low, head);
+  for (uint32_t high = end; low < high;) {
     const uint32_t middle = low + (high - low) / 2;
-    if (heads[middle] == head && compare(middle) > 0) {
+    const int order = compare(middle);
+    if (order == 0) {
+      *equal = true;
+      return middle;
+    }
+    if (order > 0) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  *equal = low < count && heads[low] == head && compare(low) == 0;
   return low;
 }
 
@@ -147,15 +158,29 @@ inline uint32_t HeadLayout::Leaf::Tagged(uint16_t head, const LeafSpot& spot) co
   return spot.tagged & ((uint32_t{1} << visible_) - 1);
 }
 
+template <class Order>
+inline uint32_t HeadLayout::FindAlike(const Sorted& sorted, const LeafSpot& spot, Order order) {
+  if (!spot.known) return kNone;
+  const uint32_t end = std::min(sorted.count(), spot.at + kAlikeMax);
+  for (uint32_t i = spot.at; i < end && sorted.head(i) == spot.head; ++i) {
+    const int compared = order(i);
+    if (compared == 0) return i;
+    if (compared < 0) break;
+  }
+  return kNone;
+}
+
 inline bool HeadLayout::FindPlain(const NodeHeader* leaf, uint32_t used, std::string_view key,
                                   const LeafSpot& spot, std::string_view* value) {
   if (!spot.known || spot.used != used || spot.tagged != 0) return false;
   const Sorted sorted(leaf);
-  if (!sorted.is_plain() || key.size() != sorted.key_bytes()) return false;
-  if (!HasHead(sorted, spot)) return false;
-  const std::string_view item = field::BytesAt(leaf, sorted.offset(spot.at), sorted.stride());
-  if (CompareBytes(key, item.substr(0, key.size())) != 0) return false;
-  *value = item.substr(key.size());
+  const uint32_t key_bytes = sorted.key_bytes();
+  if (!sorted.is_plain() || key.size() != key_bytes) return false;
+  const uint32_t at = FindAlike(sorted, spot, [&](uint32_t i) {
+    return CompareBytes(key, field::BytesAt(leaf, sorted.offset(i), key_bytes));
+  });
+  if (at == kNone) return false;
+  *value = field::BytesAt(leaf, sorted.offset(at) + key_bytes, sorted.value_bytes());
   return true;
 }
 
@@ -227,8 +252,12 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
   }
   const std::byte* const item = node_->bytes() + sorted.offset(at);
   if (items == 1) {
-    FetchLine(item);
-    FetchLine(item + sorted.stride() - 1);
+    uint32_t alike = 1;
+    while (alike < kAlikeMax && at + alike < sorted.count() &&
+           sorted.head(at + alike) == spot->head) {
+      ++alike;
+    }
+    FetchLines(item, item + alike * sorted.stride());
     return;
   }
   if (items <= kShortScan) {
@@ -265,7 +294,8 @@ inline bool HeadLayout::Leaf::GoesBeyond(const LeafSpot& spot, uint32_t items) c
 inline bool HeadLayout::HasSorted(const Codec& codec, const NodeHeader* leaf, std::string_view key,
                                   const LeafSpot& spot) {
   const Sorted sorted(leaf);
-  return HasHead(sorted, spot) && codec.Compare(key, sorted.key(spot.at)) == 0;
+  return FindAlike(sorted, spot, [&](uint32_t i) { return codec.Compare(key, sorted.key(i)); }) !=
+         kNone;
 }
 
 inline void HeadLayout::Leaf::PrefetchCovers(const LeafSpot& spot) const {
