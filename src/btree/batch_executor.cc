@@ -239,8 +239,13 @@ Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version a
 template <class Layout>
 inline Version BatchExecutor<Layout>::GetNewest(uint32_t i) {
   const Request& r = request(i);
-  const LeafPlace place = look_ahead_.Newest(i, r);
   Version seen;
+  // A leaf whose sorted items have the key covers it, so that need not be asked.
+  if (const LeafPlace place = look_ahead_.Surmised(i);
+      place.node != nullptr && ReadPlain<Layout>(r, place, now_ms_, out_, i, &seen)) {
+    return seen;
+  }
+  const LeafPlace place = look_ahead_.Newest(i, r);
   if (ReadPlain<Layout>(r, place, now_ms_, out_, i, &seen)) return seen;
   return Get(i, place, kNewest);
 }

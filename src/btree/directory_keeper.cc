@@ -1,9 +1,12 @@
 #include "btree/directory_keeper.h"
 
 #include <new>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "btree/core.h"
+#include "btree/fence_words.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/leaf_directory.h"
 #include "btree/paper/paper_layout.h"
@@ -18,17 +21,34 @@ static_assert(Core::kLidsMax <= uint64_t{1} << LeafDirectory::kLidBits);
 constexpr uint64_t kRoomFactor = 4;
 constexpr uint64_t kPatienceMax = uint64_t{1} << 20;
 
-// The bytes that the lower fences of all leaves but the first have in common at their beginning.
+// At most so many fences are looked at for the choice of words.
+constexpr Lid kFencesSampled = 256;
+
+// Words for the lower fences of the leaves. The lowest but one and the highest give what all but
+// the first have in common; nodes with LIDs far from each other, whose lower fences are those of
+// leaves, give what differs.
 template <class Layout>
-std::string PrefixOfFences(const Core& core) {
-  const LeafLinks first = LinksOfLeaves<Layout>(core, {}, 2, SIZE_MAX);
-  if (first.links.size() < 2) return {};
-  const LeafPlace last = Reader<Layout>(core).FindLast(Reader<Layout>::kNewest);
+FenceWords WordsOfFences(const Core& core) {
   Scratch scratch;
-  const std::string_view highest =
-      core.codec.Whole(Layout::FencesOf(core.codec, last.node).lower, scratch);
-  const std::string_view lowest = first.links[1].lower;
-  return std::string(lowest.substr(0, heads::CommonPrefix(lowest, highest)));
+  const auto lower_of = [&](const NodeHeader* node) {
+    scratch.Clear();
+    return std::string(core.codec.Whole(Layout::FencesOf(core.codec, node).lower, scratch));
+  };
+  const LeafLinks first = LinksOfLeaves<Layout>(core, {}, 2, SIZE_MAX);
+  if (first.links.size() < 2) return FenceWords({});
+  std::vector<std::string> fences;
+  fences.emplace_back(first.links[1].lower);
+  fences.push_back(lower_of(Reader<Layout>(core).FindLast(Reader<Layout>::kNewest).node));
+  std::string prefix = fences[0].substr(0, heads::CommonPrefix(fences[0], fences[1]));
+  const Lid end = core.table.end();
+  const Lid step = std::max<Lid>(end / kFencesSampled, 1);
+  for (Lid lid = 1; lid < end; lid += step) {
+    const ArenaAddress buffer = core.table.Load(lid).buffer();
+    if (!buffer) continue;
+    std::string fence = lower_of(core.Node(buffer));
+    if (fence.starts_with(prefix)) fences.push_back(std::move(fence));
+  }
+  return {std::move(prefix), fences};
 }
 
 }  // namespace
@@ -64,14 +84,14 @@ bool DirectoryKeeper::Begin(Core& core, ThreadState& thread, uint64_t leaves) {
   // Leaves that are split meanwhile find room, too.
   const uint64_t leaves_max = leaves + leaves / 16 + LeafDirectory::kGroup;
   core.versions.EnterEpoch(thread);
-  std::string prefix = PrefixOfFences<Layout>(core);
+  FenceWords words = WordsOfFences<Layout>(core);
   core.versions.LeaveEpoch(thread);
   if (!budget_.HasRoomFor(kRoomFactor * LeafDirectory::BytesOf(leaves_max))) {
     GiveUp(core);
     return false;
   }
   next_.clear();
-  made_ = LeafDirectory::Make(leaves_max, std::move(prefix));
+  made_ = LeafDirectory::Make(leaves_max, std::move(words));
   if (made_ == nullptr) {
     GiveUp(core);
     return false;

@@ -2,9 +2,10 @@
 // makes it anew when it has gone out of date.
 //
 // Roles
-//   reader   in its epoch: current(), then LeafDirectory::Find() and the checks of Reader::Surmise.
-//            It notes an operation that the directory has not led to its leaf, which then went down
-//            from the root (ThreadState::unguided).
+//   reader   in its epoch: current(), then LeafDirectory::Find() and the checks of Reader::Surmise
+//            or, for a window of requests, of look_ahead.h. It notes an operation that the
+//            directory has not led to its leaf, and which then went down from the root
+//            (ThreadState::unguided).
 //   keeper   whoever calls Maintain: one thread at a time, under the mutex; others go on. It adds
 //            up what threads have noted. Once there is a note for every kUnguidedShare leaves, it
 //            reads the links of the leaves, Limits::leaves_maintain a call, makes a directory of
@@ -12,9 +13,10 @@
 //
 // Cost. A build reads each lowest inner node once, and writes 16 bytes a leaf. It reads
 //   kUnguidedShare leaves for each operation that has asked for it. So it costs an operation that
-//   was not led a constant, however large the tree is; and a tree that is only loaded, or read in
-//   windows of several requests, has no directory. If so many fences are alike in their words that
-//   it leads too few (kAlikeShare), or there is no memory, the next try takes twice as much.
+//   was not led a constant, however large the tree is. While a tree is loaded, leaves split and the
+//   directory goes out of date; it is made anew when the requests that it did not lead pay for it.
+//   If so many fences are alike in their words that it leads too few (kAlikeShare), or there is no
+//   memory, the next try takes twice as much.
 //
 // Why a reader may use what it has
 //   (1) The pointer is stored and loaded seq_cst, and the load comes after the reader has announced

@@ -176,6 +176,8 @@ concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHe
   // Fetches the lines of a leaf that a search reads first; with `gets_only`, no more than a kGet
   // needs.
   L::PrefetchLeaf(codec, node, gets_only);
+  // Whether the node is a leaf. Reads no other lines than PrefetchLeaf fetches with `gets_only`.
+  { L::IsLeaf(node) } -> std::same_as<bool>;
   // Returns null, or a literal that names the invariant of the layout that is broken. Reads nothing
   // outside [node, node + used), whatever the bytes say; if it returns null the views do not
   // either. If codec.arena is null, outside keys are compared by their heads only. Cost: a search

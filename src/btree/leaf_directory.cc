@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/prefetch.h"
-#include "btree/heads/head_layout_bytes.h"
 #include "btree/heads/lanes.h"
 
 namespace skep::btree {
@@ -13,10 +12,10 @@ namespace {
 
 constexpr uint64_t kShapeMask = (uint64_t{1} << 48) - (uint64_t{1} << LeafDirectory::kLidBits);
 
-// Below every key's word there is that of the first leaf. A key with the highest word has no link,
-// so the places behind the last leaf are never chosen.
-constexpr uint64_t kFirstWord = 0;
-constexpr uint64_t kNoWord = UINT64_MAX;
+// Below every key's word there is that of the first leaf, so a key with that word has no link. One
+// with the highest word is given that word: the places behind the last leaf are never chosen.
+constexpr uint64_t kFirstWord = FenceWords::kLowest;
+constexpr uint64_t kNoWord = FenceWords::kHighest;
 
 // A directory of fewer bytes does not take whole huge pages.
 constexpr size_t kHugeFrom = PageRegion::kHugePageBytes / 2;
@@ -45,31 +44,26 @@ size_t LeafDirectory::BytesOf(size_t leaves_max) {
   return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-std::unique_ptr<LeafDirectory> LeafDirectory::Make(size_t leaves_max, std::string prefix) {
+std::unique_ptr<LeafDirectory> LeafDirectory::Make(size_t leaves_max, FenceWords words) {
   const size_t bytes = BytesOf(leaves_max);
   auto memory = PageRegion::Reserve(bytes, bytes < kHugeFrom ? Pages::kPlain : Pages::kHuge);
   if (!memory) return nullptr;
   return std::unique_ptr<LeafDirectory>(
-      new LeafDirectory(std::move(*memory), bytes, leaves_max, std::move(prefix)));
+      new LeafDirectory(std::move(*memory), bytes, leaves_max, std::move(words)));
 }
 
-LeafDirectory::LeafDirectory(PageRegion memory, size_t bytes, size_t leaves_max, std::string prefix)
+LeafDirectory::LeafDirectory(PageRegion memory, size_t bytes, size_t leaves_max, FenceWords words)
     : memory_(std::move(memory)),
       bytes_(bytes),
       leaves_max_(leaves_max),
-      prefix_(std::move(prefix)) {}
-
-uint64_t LeafDirectory::WordOf(std::string_view key) const {
-  if (!key.starts_with(prefix_)) return key < prefix_ ? kFirstWord : kNoWord;
-  return heads::WordAt(key, prefix_.size());
-}
+      words_(std::move(words)) {}
 
 bool LeafDirectory::Add(std::string_view lower, Link leaf) {
   if (leaves_ == leaves_max_) return false;
   const size_t at = leaves_ % kGroup;
   Group& group = groups()[leaves_ / kGroup];
   if (at == 0) std::ranges::fill(group.words, kNoWord);
-  const uint64_t word = leaves_ == 0 ? kFirstWord : WordOf(lower);
+  const uint64_t word = leaves_ == 0 ? kFirstWord : words_.Of(lower);
   if (leaves_ > 0) {
     const size_t before = leaves_ - 1;
     alike_ += groups()[before / kGroup].words[before % kGroup] == word ? 1 : 0;
@@ -98,33 +92,43 @@ void LeafDirectory::Finish() {
   }
 }
 
-LeafDirectory::Guess LeafDirectory::Find(std::string_view key) const {
-  const uint64_t word = WordOf(key);
-  if (word == kNoWord) [[unlikely]]
-    return {};
-  uint64_t above = kNoWord;  // the word of the next leaf
-  // Returns which of 16 words is the last one that is not above the key's.
-  const auto search = [&](const uint64_t* words) {
-    const uint32_t count = CountNotAbove16(words, word);
-    if (count < kGroup) above = words[count];
-    return count - 1;
-  };
-  size_t at = 0;
+LeafDirectory::Place LeafDirectory::Locate(std::string_view key) const {
+  Place place = {.word = words_.Of(key), .above = kNoWord};
+  if (place.word == kNoWord) [[unlikely]]
+    place.word = kFirstWord;
   for (uint32_t level = levels_; level > 0; --level) {
-    at = at * kGroup + search(level_[level - 1] + at * kGroup);
+    const uint64_t* const words = level_[level - 1] + place.group * kGroup;
+    const uint32_t count = CountNotAbove16(words, place.word);
+    if (count < kGroup) place.above = words[count];
+    place.group = place.group * kGroup + count - 1;
   }
-  Group& group = groups()[at];
-  FetchLines(group.links, group.links + kGroup);
-  const uint32_t i = search(group.words);
-  const uint64_t lower = group.words[i];
-  if (lower == word) [[unlikely]]
+  const Group* const group = groups() + place.group;
+  FetchLines(group, group + 1);
+  return place;
+}
+
+LeafDirectory::Guess LeafDirectory::GuessAt(const Place& place) const {
+  Group& group = groups()[place.group];
+  const uint32_t count = CountNotAbove16(group.words, place.word);
+  const uint64_t lower = group.words[count - 1];
+  if (lower == place.word) [[unlikely]]
     return {};
-  const uint64_t entry = group.links[i].load(std::memory_order_relaxed);
+  const uint64_t above = count < kGroup ? group.words[count] : place.above;
+  std::atomic<uint64_t>& link = group.links[count - 1];
+  const uint64_t entry = link.load(std::memory_order_relaxed);
   return {.link = {entry & ~kShapeMask},
           .shape = {static_cast<uint32_t>((entry & kShapeMask) >> kLidBits)},
-          .share = static_cast<uint32_t>((word - lower) /
+          .share = static_cast<uint32_t>((place.word - lower) /
                                          (((above - lower) >> LeafShape::kShareBits) + 1)),
-          .entry = &group.links[i]};
+          .entry = &link};
+}
+
+Link LeafDirectory::LinkAt(const Place& place) const {
+  const Group& group = groups()[place.group];
+  const uint32_t i = CountNotAbove16(group.words, place.word) - 1;
+  if (group.words[i] == place.word) [[unlikely]]
+    return {};
+  return {group.links[i].load(std::memory_order_relaxed) & ~kShapeMask};
 }
 
 }  // namespace skep::btree

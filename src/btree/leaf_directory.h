@@ -1,8 +1,8 @@
 // leaf_directory.h: where the leaves are, in one flat table beside the tree: a hint.
 //
 // A way down the tree reads, of each inner node, a row of the page table, a search line, heads and
-// a link, one after the other. The directory has 8 bytes of each leaf's lower fence, its word, in
-// one sorted array, and the leaf's link. Sixteen words are two lines, which are compared side by
+// a link, one after the other. The directory has a word of 8 bytes of each leaf's lower fence,
+// in one sorted array, and the leaf's link. Sixteen words are two lines, which are compared side by
 // side:
 //
 //   top      w  w  w ...                              first words of 16 groups below
@@ -13,10 +13,9 @@
 // the levels above take 210 KB, which a core's own cache keeps, and the groups 6.4 MB. Memory: 16
 // bytes a leaf, and less than one for the levels above.
 //
-// Words. All fences but the first, which is empty, begin with the directory's prefix; a word is the
-//   8 bytes behind it, zeros behind the end of a fence. A key whose word equals that of a fence is
-//   not told from it, and has no link here. All other keys have the link of the leaf that had them
-//   when its fence was read.
+// Words (fence_words.h) rise with the keys. A key whose word equals that of a fence is not told
+//   from it, and has no link here. All other keys have the link of the leaf that had them when its
+//   fence was read.
 //
 // Guesses. With the link a reader gets the key's share of the way from its leaf's word to the next
 //   one, and the shape that an earlier reader has seen in the leaf: how many sorted items it has,
@@ -37,10 +36,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "base/huge_pages.h"
+#include "btree/fence_words.h"
 #include "btree/leaf_shape.h"
 #include "btree/link.h"
 
@@ -65,9 +64,9 @@ class LeafDirectory {
 
   static constexpr uint32_t kGroup = 16;
 
-  // Makes a directory without leaves that has room for so many (> 0). All lower fences but the
-  // first begin with `prefix`, or have no word of their own. Null: the system has no memory.
-  static std::unique_ptr<LeafDirectory> Make(size_t leaves_max, std::string prefix);
+  // Makes a directory without leaves that has room for so many (> 0). Null: the system has no
+  // memory.
+  static std::unique_ptr<LeafDirectory> Make(size_t leaves_max, FenceWords words);
 
   // Filling, by one thread, in the order of the keys.
   //
@@ -77,7 +76,19 @@ class LeafDirectory {
   void Finish();
 
   // Thread-safe. Wait-free.
-  Guess Find(std::string_view key) const;
+  Guess Find(std::string_view key) const { return GuessAt(Locate(key)); }
+
+  // Find in two steps, so that the searches for many keys wait for memory side by side: the first
+  // one reads the levels above the groups and asks for the lines of the key's group, and the second
+  // one reads these. LinkAt is GuessAt without what is not needed for the link.
+  struct Place {
+    uint64_t word = 0;   // the key's
+    uint64_t above = 0;  // the first word of the next group
+    uint64_t group = 0;
+  };
+  Place Locate(std::string_view key) const;
+  Guess GuessAt(const Place& place) const;
+  Link LinkAt(const Place& place) const;
 
   size_t leaves() const { return leaves_; }
   // The number of leaves whose word equals that of the leaf before, so that most of their keys may
@@ -96,15 +107,14 @@ class LeafDirectory {
   static_assert(sizeof(Group) == 256);
   static constexpr uint32_t kLevelsMax = 12;  // of 16 ^ 13 leaves, more than there are LIDs
 
-  LeafDirectory(PageRegion memory, size_t bytes, size_t leaves_max, std::string prefix);
+  LeafDirectory(PageRegion memory, size_t bytes, size_t leaves_max, FenceWords words);
 
-  uint64_t WordOf(std::string_view key) const;
   Group* groups() const { return reinterpret_cast<Group*>(memory_.begin()); }
 
   PageRegion memory_;
   const size_t bytes_;
   const size_t leaves_max_;
-  const std::string prefix_;
+  const FenceWords words_;
   size_t leaves_ = 0;
   size_t alike_ = 0;
   uint32_t levels_ = 0;                     // above the groups

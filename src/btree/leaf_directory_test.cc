@@ -29,7 +29,7 @@ class Fences {
     for (const std::string& rest : rests) {
       if (!prefix_.empty() || !rest.empty()) fences_.push_back(prefix_ + rest);
     }
-    directory_ = LeafDirectory::Make(fences_.size(), prefix_);
+    directory_ = LeafDirectory::Make(fences_.size(), FenceWords(prefix_));
     for (size_t i = 0; i < fences_.size(); ++i) {
       EXPECT_TRUE(directory_->Add(fences_[i], Link{i + 1}));
     }

@@ -10,11 +10,12 @@
 // The nodes above are so few that they stay in the caches.
 //
 // A request with a hint begins at the node that the hint names, which may be a leaf or an inner
-// node: the rows of all hints are fetched together, then the lines of their nodes. A node that the
-// table does not have in the hint's generation, or that has left the tree, is no place to begin:
+// node, and one without at the leaf that the directory (leaf_directory.h) names, if there is one:
+// the rows of all these links are fetched together, then the lines of their nodes. A node that the
+// table does not have in the link's generation, or that has left the tree, is no place to begin:
 // the way then goes down from the root like the others, in the same window.
 //
-//   row of the page table  ->  header and search line  ->  from here on as above, at that level
+//   group of the directory  ->  row of the page table  ->  search line  ->  as above, at that level
 //
 // A scan of many items reads more than the cache could keep for a whole window; its items are
 // fetched when the request before it is executed.
@@ -33,12 +34,12 @@
 //   thread counts its entries into epochs for that: an equal epoch number would not be enough,
 //   since between reading the number and announcing it a thread holds nothing back.
 //
-// Hints. Nothing about a hint is believed but that it may name a node (Reader::FromHint has the
-// argument). The window asks detached() before it loads the rows of hints, and looks at the marks
-// after. An inner node must cover the key before it is gone down from. For a leaf that is left to
-// the end, when its lines have come: the leaf has the key among its sorted items, or the key lies
-// between its fences (Layout::CoversAt). So a hint of another leaf is noticed before its place is
-// used, and that request begins again at the root.
+// Hints. Nothing about a hint, or a link of the directory, is believed but that it may name a node
+// (Reader::FromHint has the argument). The window asks detached() before it loads the rows of these
+// links, and looks at the marks after. An inner node must cover the key before it is gone down
+// from. For a leaf that is left to the end, when its lines have come: the leaf has the key among
+// its sorted items, or the key lies between its fences (Layout::CoversAt). So a link to another
+// leaf is noticed before its place is used, and that request begins again at the root.
 //
 // Samples. One request in kSampleEvery is counted at its leaf (PageTable::CountHit): a window that
 // brings the thread's number of requests to kSampleEvery counts one of its own. So a GET writes no
@@ -62,6 +63,7 @@
 
 #include "base/check.h"
 #include "btree/core.h"
+#include "btree/leaf_directory.h"
 #include "btree/reader.h"
 #include "skep/batch.h"
 
@@ -109,14 +111,21 @@ class LookAhead {
   std::optional<LeafPlace> CurrentAt(uint32_t i, const Request& request, Version at) const;
   // The newest leaf of request `i`, from the window, from the request's hint or from the root.
   LeafPlace Newest(uint32_t i, const Request& request) {
-    if (is_fresh_ && thread_.epoch_entries == epoch_entry_) {
-      const Path& path = paths_[i - first_];
-      const NodeWord word{path.node == nullptr ? NodeWord::kRetired
-                                               : path.node->word.load(std::memory_order_seq_cst)};
-      if (!word.dead() && LeadsTo(path, request.key)) return PlaceOf(path, word);
+    if (const LeafPlace place = Surmised(i); place.node != nullptr) {
+      if (LeadsTo(paths_[i - first_], request.key)) return place;
       is_fresh_ = false;
     }
     return NewestAgain(i, request);
+  }
+  // The newest leaf of request `i`, if its sorted items have the key, as far as the window knows
+  // it; node is null: it does not.
+  LeafPlace Surmised(uint32_t i) {
+    if (!is_fresh_ || thread_.epoch_entries != epoch_entry_) return {};
+    const Path& path = paths_[i - first_];
+    const NodeWord word{path.node == nullptr ? NodeWord::kRetired
+                                             : path.node->word.load(std::memory_order_seq_cst)};
+    is_fresh_ = !word.dead();
+    return is_fresh_ ? PlaceOf(path, word) : LeafPlace();
   }
 
  private:
@@ -129,8 +138,8 @@ class LookAhead {
     LeafSpot spot;             // where the key is in the leaf
     const NodeHeader* beyond;  // the next leaf, if a scan goes on to it
     uint8_t level;             // of `node`
-    bool is_surmised;          // a hint named the leaf: whether it has the key is not known yet
-    bool is_stale;             // the hint named no node of the tree
+    bool is_surmised;          // a hint or the directory named the leaf: it may not be the key's
+    bool is_stale;             // the request's hint named no node of the tree
 
     Link link() const { return {link_bits}; }
   };
@@ -170,7 +179,8 @@ class LookAhead {
       if (paths_[i - first_].node != nullptr) visit(paths_[i - first_], requests[i]);
     }
   }
-  void FollowHints(Requests requests, NodeHeader* root);
+  bool AskDirectory(Requests requests);
+  void FollowLinks(Requests requests, NodeHeader* root);
   void DescendInner(Requests requests);
   void Descend(Requests requests);
   void FetchBeyond(Requests requests, std::span<const Step> steps);
@@ -216,13 +226,12 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
     end_ = first_;
     return;
   }
-  // Asked before the rows of hints are loaded.
-  const bool takes_hints = !core_.reclaimer.detached();
+  // Asked before the rows of links are loaded.
+  const bool takes_links = !core_.reclaimer.detached();
   NodeHeader* const root = core_.Head(core_.root);
-  bool has_hints = false;
+  bool has_links = false;
   for (uint32_t i = first_; i < end_; ++i) {
     const Request& r = requests[i];
-    has_hints |= r.hint.bits != 0;
     has_scans_ |= r.op == Op::kScan && ItemsOf(r) > kShortScan;
     Path& path = paths_[i - first_];
     path.node = Looks(r) ? root : nullptr;
@@ -232,9 +241,18 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
     path.level = root->level;
     path.is_surmised = false;
     path.is_stale = false;
+    if (r.hint.bits == 0) continue;
+    // The root keeps its LID when it grows: then its hint is from when it was a leaf.
+    const Link hint{r.hint.bits};
+    has_links |= hint != core_.root;
+    path.is_stale = hint == core_.root && root->level > 0;
+    if (takes_links) path.link_bits = hint.bits;
   }
   core_.Sync(SyncPoint::kReaderAtRoot);
-  if (has_hints && takes_hints) FollowHints(requests, root);
+  if (takes_links) {
+    has_links |= AskDirectory(requests);
+    if (has_links) FollowLinks(requests, root);
+  }
   Descend(requests);
   core_.Sync(SyncPoint::kReaderInLeaf);
   // The thread's requests since the last sample choose one as well as chance.
@@ -242,42 +260,64 @@ void LookAhead<Layout>::Look(Requests requests, uint32_t first) {
   if (samples && sampled.node != nullptr) core_.table.CountHit(sampled.link().lid());
 }
 
-// Moves the paths of requests with hints from the root to the nodes that the hints name.
+// Gives the paths of requests without hints the links that the directory has for their keys.
+// Returns whether there is a directory.
 template <class Layout>
-void LookAhead<Layout>::FollowHints(Requests requests, NodeHeader* root) {
+bool LookAhead<Layout>::AskDirectory(Requests requests) {
+  const LeafDirectory* const directory = core_.directory.current();
+  std::array<LeafDirectory::Place, kWindow> places;
+  int64_t asked = 0;
   const auto for_each = [&](auto visit) {
     ForEachPath(requests, [&](Path& path, const Request& r) {
-      const Link hint{r.hint.bits};
-      if (hint && hint != core_.root && !path.is_stale) visit(path, r, hint);
+      if (r.hint.bits == 0) visit(path, places[static_cast<size_t>(&path - paths_.data())], r);
     });
   };
-  ForEachPath(requests, [&](Path& path, const Request& r) {
-    const Link hint{r.hint.bits};
-    if (!hint) return;
-    // The root keeps its LID when it grows, and the path is there already.
-    path.is_stale = hint.lid() >= core_.table.end() || (hint == core_.root && root->level > 0);
-    if (!path.is_stale) core_.table.Prefetch(hint.lid());
+  for_each([&](Path&, LeafDirectory::Place& place, const Request& r) {
+    ++asked;
+    if (directory != nullptr) place = directory->Locate(r.key);
   });
-  for_each([&](Path& path, const Request& r, Link hint) {
-    const ArenaAddress at = core_.table.Find(hint);
-    path.is_stale = !at;
-    if (!at) return;
+  if (directory == nullptr) {
+    thread_.NoteUnguided(asked);
+    return false;
+  }
+  for_each([&](Path& path, const LeafDirectory::Place& place, const Request&) {
+    if (const Link link = directory->LinkAt(place)) path.link_bits = link.bits;
+  });
+  return true;
+}
+
+// Moves the paths that have links from the root to the nodes that these name.
+template <class Layout>
+void LookAhead<Layout>::FollowLinks(Requests requests, NodeHeader* root) {
+  const auto for_each = [&](auto visit) {
+    ForEachPath(requests, [&](Path& path, const Request& r) {
+      if (path.link() != core_.root) visit(path, r);
+    });
+  };
+  const auto go_to_root = [&](Path& path, const Request& r) {
+    path.node = root;
+    path.link_bits = core_.root.bits;
+    path.level = root->level;
+    path.is_surmised = false;
+    path.is_stale = r.hint.bits != 0;
+    if (!path.is_stale) thread_.NoteUnguided();
+  };
+  for_each([&](Path& path, const Request&) {
+    if (path.link().lid() < core_.table.end()) core_.table.Prefetch(path.link().lid());
+  });
+  for_each([&](Path& path, const Request& r) {
+    const ArenaAddress at = core_.table.Find(path.link());
+    if (!at) return go_to_root(path, r);
     path.node = core_.Node(at);
-    FetchLine(path.node);
     Layout::PrefetchLeaf(core_.codec, path.node, r.op == Op::kGet);
   });
   core_.Sync(SyncPoint::kReaderAtHint);
-  for_each([&](Path& path, const Request& r, Link hint) {
+  for_each([&](Path& path, const Request& r) {
     const NodeWord word{path.node->word.load(std::memory_order_seq_cst)};
-    const uint8_t level = path.node->level;
-    path.is_stale = word.retired() || (level > 0 && !Layout::Covers(core_.codec, path.node, r.key));
-    if (path.is_stale) {
-      path.node = root;
-      return;
-    }
-    path.link_bits = hint.bits;
-    path.level = level;
-    path.is_surmised = level == 0;
+    path.is_surmised = Layout::IsLeaf(path.node);
+    path.level = path.is_surmised ? 0 : path.node->level;
+    const bool may_lead = path.is_surmised || Layout::Covers(core_.codec, path.node, r.key);
+    if (word.retired() || !may_lead) go_to_root(path, r);
   });
 }
 
@@ -316,7 +356,7 @@ void LookAhead<Layout>::Descend(Requests requests) {
   const auto for_each = [&](auto visit) { ForEachPath(requests, visit); };
   for_each([&](Path& path, const Request& r) {
     // A root that was a leaf may have grown: its LID then leads to an inner node.
-    if (path.link() == core_.root) return;
+    if (path.is_surmised || path.link() == core_.root) return;
     path.node = core_.Head(path.link());
     Layout::PrefetchLeaf(core_.codec, path.node, r.op == Op::kGet);
   });
@@ -406,7 +446,11 @@ std::optional<LeafPlace> LookAhead<Layout>::CurrentAt(uint32_t i, const Request&
                                                       Version at) const {
   std::optional<LeafPlace> place;
   if (NodeWord word; Holds(i, &word)) {
-    if (LeadsTo(paths_[i - first_], request.key)) place = PlaceOf(paths_[i - first_], word);
+    if (LeadsTo(paths_[i - first_], request.key)) {
+      place = PlaceOf(paths_[i - first_], word);
+    } else if (request.hint.bits == 0) {
+      thread_.NoteUnguided();
+    }
   } else if (Looks(request)) {
     place = reader_.FromHint(Link{request.hint.bits}, request.key);
     if (!place) place = FromDirectory(request);
@@ -427,6 +471,7 @@ template <class Layout>
 LeafPlace LookAhead<Layout>::FindNewest(uint32_t i, const Request& request) const {
   if (NodeWord word; Holds(i, &word)) {
     if (LeadsTo(paths_[i - first_], request.key)) return PlaceOf(paths_[i - first_], word);
+    if (request.hint.bits == 0) thread_.NoteUnguided();
   } else if (const auto place = reader_.FromHint(Link{request.hint.bits}, request.key)) {
     return *place;
   } else if (const auto guess = FromDirectory(request)) {

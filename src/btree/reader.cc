@@ -107,7 +107,6 @@ LeafPlace Reader<Layout>::Surmise(ThreadState& thread, std::string_view key, uin
   if (!at) return place;
   core_.Sync(SyncPoint::kReaderAtHint);
   NodeHeader* const node = core_.Node(at);
-  FetchLine(node);  // its level
   if (!gets_only) Layout::PrefetchLeaf(core_.codec, node, false);
   if (guess.shape && thread.guess_score > 0) {
     Layout::PrefetchGuess(node, guess.shape, guess.share);
@@ -115,7 +114,7 @@ LeafPlace Reader<Layout>::Surmise(ThreadState& thread, std::string_view key, uin
     Layout::PrefetchSearch(core_.codec, node);
   }
   place.word = {node->word.load(std::memory_order_seq_cst)};
-  if (place.word.retired() || !node->is_leaf()) return place;
+  if (place.word.retired() || !Layout::IsLeaf(node)) return place;
   place.node = node;
   Layout::PrefetchLog(node, place.word);
   const typename Layout::Leaf leaf(core_.codec, node, place.word.used());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -31,8 +32,9 @@ class TreeDirectory : public OnEachLayout {
     tree_.core().directory.set_limits(kSmall);
   }
 
-  // In one batch, whose windows need no directory.
+  // In one batch, with no directory after it.
   void PutAll(uint32_t step = 1) {
+    keeper().set_limits({.leaves_min = UINT64_MAX});
     Batch batch;
     for (uint32_t i = 0; i < kKeys; i += step) {
       state_[KeyOf(i)] = TestValue(std::to_string(i));
@@ -40,6 +42,7 @@ class TreeDirectory : public OnEachLayout {
     }
     tree_.Execute(batch);
     tree_.MaintainAll();
+    keeper().set_limits(kSmall);
   }
   void Put(uint32_t number) {
     tree_.Put(KeyOf(number), TestValue(std::to_string(number)));
@@ -62,6 +65,36 @@ class TreeDirectory : public OnEachLayout {
     }
     ASSERT_TRUE(batch.items(0).size() == 3 || expected == state_.end()) << from;
   }
+  // Executes a batch of some windows beside the model.
+  void ExpectWindows(std::mt19937_64& rng) {
+    constexpr uint32_t kRequests = 100;
+    Batch batch;
+    std::vector<std::optional<std::string>> expected;  // of gets
+    const bool only_reads = rng() % 2 == 0;
+    for (uint32_t i = 0; i < kRequests; ++i) {
+      const std::string key = KeyOf(rng() % kKeys);
+      const auto at = state_.find(key);
+      expected.push_back(at == state_.end() ? std::nullopt : std::optional(at->second));
+      if (only_reads || rng() % 4 != 0) {
+        batch.Get(Kept(batch, key));
+      } else if (rng() % 3 == 0) {
+        batch.Delete(Kept(batch, key));
+        state_.erase(key);
+      } else {
+        state_[key] = TestValue("in window " + std::to_string(rng() % 1000));
+        batch.Put(Kept(batch, key), Kept(batch, state_[key]));
+      }
+    }
+    tree_.Execute(batch);
+    for (uint32_t i = 0; i < kRequests; ++i) {
+      if (batch.requests()[i].op != Op::kGet) continue;
+      const Outcome& outcome = batch.outcome(i);
+      ASSERT_EQ(outcome.present, expected[i].has_value()) << i;
+      if (outcome.present) {
+        ASSERT_EQ(outcome.value, *expected[i]) << i;
+      }
+    }
+  }
   // Reads single keys until a directory is due, and has it made.
   void MakeDirectory() {
     const uint64_t builds = keeper().builds();
@@ -79,6 +112,10 @@ class TreeDirectory : public OnEachLayout {
       ASSERT_EQ(*found, expected->second) << key;
     }
   }
+  Link FirstLeaf() {
+    const LeafLinks first = tree_.engine().LinksFrom("", 1, SIZE_MAX);
+    return {first.links[0].hint.bits};
+  }
   int64_t unguided() { return static_cast<int64_t>(tree_.core().Sum(&ThreadState::unguided)); }
   DirectoryKeeper& keeper() { return tree_.core().directory; }
 
@@ -86,29 +123,30 @@ class TreeDirectory : public OnEachLayout {
   State state_;
 };
 
-// Goal: a directory is made for a tree of which single keys are read, and for no other tree.
+// Goal: a directory is made for a tree of which keys are read, alone or in windows, and for none
+// whose inner nodes are few.
 TEST_P(TreeDirectory, IsMadeWhenItPays) {
-  Put(1);
-  for (int i = 0; i < 100; ++i) ExpectGet(KeyOf(1));
-  tree_.MaintainAll();
-  EXPECT_EQ(keeper().builds(), 0u) << "of a tree of one leaf";
-  const int64_t before = unguided();
-  PutAll();
-  Batch reads;
-  for (uint32_t i = 0; i < 64; ++i) reads.Get(Kept(reads, KeyOf(i)));
-  for (int i = 0; i < 100; ++i) tree_.Execute(reads);
-  EXPECT_EQ(unguided(), before) << "the requests of a window need no directory";
-  TestTree other;
-  other.core().directory.set_limits(kSmall);
-  Batch puts;
-  for (uint32_t i = 0; i < kKeys; ++i) puts.Put(Kept(puts, KeyOf(i)), "v");
-  other.Execute(puts);
-  other.Execute(reads);
-  other.MaintainAll();
-  EXPECT_EQ(other.core().directory.builds(), 0u);
-  for (uint32_t i = 0; i < kKeys; ++i) ASSERT_TRUE(other.Get(KeyOf(i)));
-  other.MaintainAll();
-  EXPECT_EQ(other.core().directory.builds(), 1u);
+  for (const bool in_windows : {false, true}) {
+    TestTree tree(kSmallNodes);
+    DirectoryKeeper& keeper = tree.core().directory;
+    keeper.set_limits(kSmall);
+    tree.Put(KeyOf(1), "v");
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(tree.Get(KeyOf(1)));
+    tree.MaintainAll();
+    EXPECT_EQ(keeper.builds(), 0u) << "of a tree of one leaf";
+    keeper.set_limits({.leaves_min = UINT64_MAX});
+    Batch puts, reads;
+    for (uint32_t i = 0; i < kKeys; ++i) puts.Put(Kept(puts, KeyOf(i)), "v");
+    tree.Execute(puts);
+    tree.MaintainAll();
+    EXPECT_EQ(keeper.builds(), 0u);
+    keeper.set_limits(kSmall);
+    for (uint32_t i = 0; i < kKeys; ++i) reads.Get(Kept(reads, KeyOf(i)));
+    if (in_windows) tree.Execute(reads);
+    for (uint32_t i = 0; i < kKeys && !in_windows; ++i) ASSERT_TRUE(tree.Get(KeyOf(i)));
+    tree.MaintainAll();
+    EXPECT_EQ(keeper.builds(), 1u);
+  }
 }
 
 // Goal: a build begins when the operations that nothing has led reach the share of the leaves that
@@ -119,7 +157,7 @@ TEST_P(TreeDirectory, BeginsWithItsShareOfOperations) {
   ASSERT_GT(leaves, 100u);
   MakeDirectory();
   // A directory whose links all lead nowhere leaves each operation alone.
-  auto empty = LeafDirectory::Make(1, "");
+  auto empty = LeafDirectory::Make(1, FenceWords(""));
   ASSERT_TRUE(empty->Add("", Link::Of(tree_.core().table.end(), 1)));
   empty->Finish();
   keeper().Replace(tree_.core(), std::move(empty));
@@ -163,6 +201,49 @@ TEST_P(TreeDirectory, LeadsSingleOperationsToTheirLeaf) {
   // The rest has the words of fences; a scan at a version may have to go around a newer leaf.
   EXPECT_GT(led, kKeys * 3 / 4);
   EXPECT_EQ(unguided(), before);
+}
+
+// Goal: the requests of a window come to their leaves without a look at the inner nodes, and those
+// that the directory leads astray go down from the root and are noted.
+TEST_P(TreeDirectory, LeadsWindows) {
+  PutAll();
+  MakeDirectory();
+  const Stage stage(tree_.core());
+  const auto execute = [&] {
+    const uint64_t to_child = stage.reached(SyncPoint::kReaderAtChild);
+    Batch batch;
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      const std::string_view key = Kept(batch, KeyOf(i));
+      if (i % 3 == 0) {
+        batch.Get(key);
+      } else if (i % 3 == 1) {
+        batch.Update(key, state_[KeyOf(i)]);
+      } else {
+        batch.Scan(Range::From(key), {.limit = 1});
+      }
+    }
+    tree_.Execute(batch);
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      EXPECT_EQ(batch.outcome(i).verdict, Verdict::kDone) << i;
+      if (i % 3 == 0) {
+        EXPECT_EQ(batch.outcome(i).value, state_[KeyOf(i)]) << i;
+      } else if (i % 3 == 2) {
+        EXPECT_EQ(batch.items(i).front().key, KeyOf(i)) << i;
+      }
+    }
+    return stage.reached(SyncPoint::kReaderAtChild) - to_child;
+  };
+  const int64_t before = unguided();
+  const uint64_t led = execute();
+  EXPECT_EQ(unguided(), before);
+  // Two levels of inner nodes, and windows that have keys with the words of fences.
+  EXPECT_LT(led, kKeys / 3);
+  auto astray = LeafDirectory::Make(1, FenceWords(""));
+  ASSERT_TRUE(astray->Add("", FirstLeaf()));
+  astray->Finish();
+  keeper().Replace(tree_.core(), std::move(astray));
+  EXPECT_GT(execute(), 0u);
+  EXPECT_GT(unguided() - before, kKeys / 2);
 }
 
 // Goal: what has gone out of date leads nobody astray, is noticed, and is made anew.
@@ -214,7 +295,7 @@ TEST_P(TreeDirectory, ThatLiesIsNeverWrong) {
         if (row.buffer()) links.push_back(Link::Of(lid, row.generation()));
       }
     }
-    auto lie = LeafDirectory::Make(200, TestKey(0).substr(0, 60));
+    auto lie = LeafDirectory::Make(200, FenceWords(TestKey(0).substr(0, 60)));
     for (uint32_t i = 0; i < 200; ++i) ASSERT_TRUE(lie->Add(TestKey(6 * i), random_link()));
     lie->Finish();
     keeper().Replace(tree_.core(), std::move(lie));
@@ -234,6 +315,7 @@ TEST_P(TreeDirectory, ThatLiesIsNeverWrong) {
           ASSERT_NO_FATAL_FAILURE(ExpectGet(KeyOf(number)));
       }
     }
+    for (int windows = 0; windows < 2; ++windows) ASSERT_NO_FATAL_FAILURE(ExpectWindows(rng));
     if (round % 8 == 0) tree_.MaintainAll();
   }
   tree_.ExpectHolds(state_);
@@ -272,7 +354,7 @@ TEST_P(TreeDirectory, StaysWhileAReaderUsesIt) {
   Actor reader(SyncPoint::kReaderAtHint, 1, [&] { ExpectGet(KeyOf(601)); });
   ASSERT_TRUE(reader.WaitUntilStopped());
   const auto replace = [&] {
-    auto other = LeafDirectory::Make(1, "");
+    auto other = LeafDirectory::Make(1, FenceWords(""));
     EXPECT_TRUE(other->Add("", Link::Of(tree_.core().table.end(), 1)));
     other->Finish();
     keeper().Replace(tree_.core(), std::move(other));
@@ -344,79 +426,6 @@ TEST_P(TreeDirectory, GivesUpWhereWordsAreAlike) {
   }
   EXPECT_EQ(keeper().builds(), 0u);
   EXPECT_EQ(keeper().held_bytes(), 0u);
-}
-
-// Goal: of random keys in a leaf of 160 items, four in five are among the items that are guessed;
-// of large items no more are guessed than the bytes allow, and always one.
-TEST(Guesses, AreRightForMostRandomKeys) {
-  std::mt19937_64 rng(1);
-  constexpr uint32_t kItems = 160;
-  const LeafShape shape = LeafShape::Of(kItems, 32);
-  uint32_t right = 0;
-  constexpr uint32_t kLeaves = 200;
-  for (uint32_t leaf = 0; leaf < kLeaves; ++leaf) {
-    std::vector<uint32_t> shares(kItems);
-    for (uint32_t& share : shares) share = static_cast<uint32_t>(rng() >> 48);
-    std::ranges::sort(shares);
-    for (uint32_t i = 0; i < kItems; ++i) right += HeadLayout::IsGuess(shape, shares[i], i) ? 1 : 0;
-  }
-  EXPECT_GT(right, kLeaves * kItems * 4 / 5);
-  for (const uint32_t bytes : {1u, 32u, 100u, 300u, LeafShape::kMax}) {
-    for (const uint32_t share : {0u, 1u, 30'000u, 65'535u}) {
-      uint32_t guessed = 0;
-      for (uint32_t i = 0; i < kItems; ++i) {
-        guessed += HeadLayout::IsGuess(LeafShape::Of(kItems, bytes), share, i) ? 1 : 0;
-      }
-      EXPECT_GE(guessed, 1u);
-      EXPECT_LE((guessed - 1) * bytes, HeadLayout::kGuessBytesMax);
-      EXPECT_LE(guessed, 2 * HeadLayout::kGuessItems + 1);
-    }
-  }
-}
-
-// Goal: a thread goes on guessing while its guesses are right, stops while they are not, and begins
-// again when they are.
-// Method: words that are uniform, and words of which nearly all lie at the low end of their leaf.
-TEST(Guesses, AreMadeWhileTheyAreRight) {
-  const auto score_of = [](bool is_uniform) {
-    TestTree tree({.node_bytes = 8192});
-    tree.core().directory.set_limits(kSmall);
-    std::mt19937_64 rng(2);
-    std::vector<std::string> keys;
-    Batch puts;
-    for (int i = 0; i < 5000; ++i) {
-      std::string key(16, '\0');
-      for (char& byte : key) byte = static_cast<char>(rng());
-      // Fifty crowds of keys, each far from the next.
-      if (!is_uniform) {
-        key.insert(0, 6, '\0');
-        key[0] = static_cast<char>(rng() % 50);
-      }
-      keys.push_back(key);
-      puts.Put(Kept(puts, key), "sixteen bytes...");
-    }
-    tree.Execute(puts);
-    for (const std::string& key : keys) EXPECT_TRUE(tree.Get(key));
-    tree.MaintainAll();
-    EXPECT_EQ(tree.core().directory.builds(), 1u);
-    uint64_t score = 0;
-    for (int round = 0; round < 2; ++round) {
-      for (const std::string& key : keys) {
-        EXPECT_TRUE(tree.Get(key));
-        ThreadState& thread = tree.core().threads.Take();
-        score += round == 1 && thread.guess_score > 0 ? 1 : 0;
-        tree.core().threads.Give(thread);
-      }
-    }
-    return score;
-  };
-  EXPECT_GT(score_of(true), 4500u);
-  EXPECT_LT(score_of(false), 2500u);
-  ThreadState thread;
-  for (int i = 0; i < 20; ++i) thread.NoteGuess(false);
-  EXPECT_EQ(thread.guess_score, 0u);
-  for (int i = 0; i < 40; ++i) thread.NoteGuess(true);
-  EXPECT_EQ(thread.guess_score, ThreadState::kGuessScoreMax);
 }
 
 // Goal: readers, writers and keepers of several threads agree.

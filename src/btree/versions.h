@@ -135,8 +135,9 @@ struct alignas(128) ThreadState {
     guess_score = was_right ? std::min(guess_score + 1, kGuessScoreMax)
                             : guess_score - std::min(guess_score, 2u);
   }
-  void NoteUnguided() {
-    unguided.store(unguided.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  void NoteUnguided(int64_t operations = 1) {
+    unguided.store(unguided.load(std::memory_order_relaxed) + operations,
+                   std::memory_order_relaxed);
   }
   void AddItems(int64_t n, int64_t with_deadline) {
     items.store(items.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);

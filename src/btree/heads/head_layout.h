@@ -55,7 +55,8 @@
 //
 // An inner node.
 //    -32    64   32 unused bytes; header up to sorted_count
-//     32    64   word, version, Form (no item forms, no samples), and 24 samples
+//     32    64   word, version, Form (its item forms say that this is an inner node; no samples),
+//                and 24 samples
 //     96    2N   heads of the separators
 //           8n   Links: child i + 1 has the keys from separator i up; header.left those below all
 //           2n   offsets of the separators, then these: u16 form | key; then the fences
@@ -75,7 +76,7 @@
 //
 // Invariants. True of the nodes that Build and Append write; Check() looks at each.
 //   H1  The blocks lie one behind the other inside the used bytes, the log's places are where its
-//       items begin, and the form's count is the header's.
+//       items begin, and the form's count is the header's. The form says whether it is a leaf.
 //   H2  Keys, values and fences have no flags but their own, and are as long as stored.h says.
 //   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
 //       separator of an inner node is not its lower fence.
@@ -402,6 +403,7 @@ class HeadLayout {
   static void PrefetchHead(const Codec& codec, const NodeHeader* node);
   static void PrefetchSearch(const Codec& codec, const NodeHeader* leaf);
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool gets_only);
+  static bool IsLeaf(const NodeHeader* node) { return heads::IsLeaf(heads::FormOf(node)); }
   // A guess is of some items before and behind the one that lies at the key's share of the items.
   // In a leaf of 160 random keys, four in five keys are among the 15 items that are guessed.
   static constexpr uint32_t kGuessItems = 7;
@@ -423,13 +425,13 @@ class HeadLayout {
   static bool HasHead(const Sorted& sorted, const LeafSpot& spot) {
     return spot.known && spot.at < sorted.count() && sorted.head(spot.at) == spot.head;
   }
-  static bool HasSorted(const Codec& codec, const NodeHeader* leaf, std::string_view key,
-                        const LeafSpot& spot);
   // The first of the sorted items from a completed spot on, of those with its head and of kAlikeMax
   // at most, for which order(i), which says how the key compares to the item, is 0; kNone: none.
   static constexpr uint32_t kNone = UINT32_MAX;
   template <class Order>
   static uint32_t FindAlike(const Sorted& sorted, const LeafSpot& spot, Order order);
+  static bool HasSorted(const Codec& codec, const NodeHeader* leaf, std::string_view key,
+                        const LeafSpot& spot);
 };
 static_assert(TreeLayout<HeadLayout>);
 

@@ -135,7 +135,9 @@ void heads::SetShift(Form* form, std::string_view last) {
 
 void heads::PutForm(NodeHeader* node, const Form& form) {
   *FrontOf(node) = {};
-  std::memcpy(node->bytes() + kFormAt, &form, sizeof(form));
+  Form* const to = reinterpret_cast<Form*>(node->bytes() + kFormAt);
+  *to = form;
+  if (!node->is_leaf()) to->value_form = kOfInner;
 }
 
 void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {

@@ -29,6 +29,8 @@ inline constexpr uint32_t kLogItemHeaderBytes = 8;
 inline constexpr uint32_t kLogUnit = 8;
 inline constexpr uint32_t kLogBytesMax = 256 * kLogUnit;
 inline constexpr uint16_t kMixed = 0xffff;  // the items do not share one form
+// With kMixed as the form of keys: the node is an inner node.
+inline constexpr uint16_t kOfInner = 0xffff;
 
 inline constexpr uint32_t kSearchLineAt = offsetof(NodeHeader, word);
 inline constexpr uint32_t kFormAt = sizeof(NodeHeader);
@@ -67,7 +69,7 @@ inline Front* FrontOf(const NodeHeader* leaf) {
 struct Form {
   uint64_t base;         // the first key's word: its bytes from `prefix` on, the first one highest
   uint16_t key_form;     // length and flags of every key (node_field.h), or kMixed
-  uint16_t value_form;   // the same of every value, if key_form is not kMixed
+  uint16_t value_form;   // the same of every value; if key_form is kMixed, 0, or kOfInner
   uint16_t count : 13;   // the header's sorted_count, here in the search line
   uint16_t wide : 3;     // an index of kWidths
   uint8_t shift : 6;     // to the left; then the upper 16 bits of 64 are a head
@@ -125,6 +127,11 @@ inline void TakeAllBits(Form* form) {
 
 inline const Form& FormOf(const NodeHeader* node) {
   return *reinterpret_cast<const Form*>(node->bytes() + kFormAt);
+}
+
+// The header's level says the same, but lies in another line.
+inline bool IsLeaf(const Form& form) {
+  return form.key_form != kMixed || form.value_form != kOfInner;
 }
 
 inline const uint16_t* HeadsOf(const NodeHeader* node, bool is_leaf) {

@@ -38,6 +38,7 @@ class HeadLayout::Checker {
     }
     if (fill_.log_items > kLogItemsMax) return "H1: too many log items";
     if (heads::FormOf(node_).count != node_->sorted_count) return "H1: the number of items";
+    if (HeadLayout::IsLeaf(node_) != node_->is_leaf()) return "H1: leaf or inner node";
     if (AfterHeads() > node_->log_begin) return "H1: heads";
     return nullptr;
   }

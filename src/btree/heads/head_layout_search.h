@@ -298,8 +298,12 @@ inline bool HeadLayout::HasSorted(const Codec& codec, const NodeHeader* leaf, st
          kNone;
 }
 
+// The header, which says where the fences are, may not have come yet; they lie behind the items.
 inline void HeadLayout::Leaf::PrefetchCovers(const LeafSpot& spot) const {
-  if (!HasHead(Sorted(node_), spot)) PrefetchFences();
+  const Sorted sorted(node_);
+  if (HasHead(sorted, spot)) return;
+  FetchLine(heads::FrontOf(node_));
+  if (sorted.is_uniform()) FetchLine(node_->bytes() + sorted.offset(sorted.count()));
 }
 
 inline void HeadLayout::Leaf::PrefetchFences() const {

@@ -250,6 +250,7 @@ class PaperLayout {
   static void PrefetchLeaf(const Codec& codec, const NodeHeader* leaf, bool) {
     PrefetchHead(codec, leaf);
   }
+  static bool IsLeaf(const NodeHeader* node) { return node->is_leaf(); }
   static void PrefetchLog(const NodeHeader* leaf, NodeWord word);
 
   static uint32_t FixedBytes(const Geometry& geometry) { return geometry.fences_begin(); }
