@@ -106,11 +106,11 @@ void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, const LeafSpot& s
 }
 
 // The log items that the next `items` items from sorted item at_ on, of which the key has the head
-// `head`, may be among or lie between. All, if it is not known how far these go: where items have
-// expired or were deleted, more than `items` sorted ones are passed.
+// `head`, may be among or lie between. All, if it is not known how far these go: to the end of the
+// leaf, or where items have expired or were deleted, beyond `items` sorted ones.
 uint32_t HeadLayout::LeafCursor::LogItemsAmong(uint16_t head, uint32_t items) const {
-  if (leaf_->visible_ == 0 || leaf_->now_ms_ != Leaf::kNoTime) return WholeLog();
-  const uint64_t end = std::min<uint64_t>(uint64_t{at_} + items, sorted_.count());
+  const uint64_t end = uint64_t{at_} + items;
+  if (end >= sorted_.count() || leaf_->now_ms_ != Leaf::kNoTime) return WholeLog();
   const uint32_t among = leaf_->LogItemsBetween(head, static_cast<uint32_t>(end));
   for (uint32_t left = among; left != 0; left &= left - 1) {
     if (leaf_->Log(static_cast<uint32_t>(std::countr_zero(left))).deleted()) return WholeLog();
