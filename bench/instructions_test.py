@@ -25,11 +25,11 @@ ITEMS_OF_SINGLES = 100_000
 # Instructions an operation, of GCC 12 and glibc 2.36 on x86-64: engine, workload, keys. Operations come in
 # batches of 64, those named single one at a time; these are read back in batches, which is in the count.
 LIMITS = {
-    "get": ("btree", "get", "binary", 1895),
-    "get-hex": ("btree", "get", "hex", 2665),
-    "get-single": ("btree", "get", "binary", 4020),
-    "scan": ("btree", "scan24", "binary", 5500),
-    "update": ("btree", "update", "binary", 3415),
+    "get": ("btree", "get", "binary", 1955),
+    "get-hex": ("btree", "get", "hex", 2730),
+    "get-single": ("btree", "get", "binary", 4215),
+    "scan": ("btree", "scan24", "binary", 5375),
+    "update": ("btree", "update", "binary", 3660),
     "hash-get": ("hash", "get", "binary", 1215),
     "hash-update": ("hash", "update", "binary", 1335),
     "hash-load": ("hash", "load", "binary", 2505),
