@@ -157,13 +157,14 @@ bool KeyWaiters::HasEarlier(const KeyWaiter& waiter) const {
   });
 }
 
-// Makes the keys ready that the batch has written and somebody waits for, in the order of its
-// slots, but for those in `popped`.
+// Makes the keys ready that the batch has changed and somebody waits for, in the order of its
+// slots, but for those in `popped`. A pop that has found nothing makes no key ready.
 void KeyWaiters::NoteWritten(Engine& engine, const Batch& batch,
                              std::span<const std::string_view> popped) {
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     const auto key = WrittenKey(batch.requests()[slot]);
     if (!key || batch.outcome(slot).verdict != Verdict::kDone) continue;
+    if (batch.outcome(slot).version == 0) continue;
     if (std::ranges::find(popped, *key) != popped.end()) continue;
     if (queues_.contains(KeyView{&engine, *key})) ready_.emplace_back(&engine, *key);
   }

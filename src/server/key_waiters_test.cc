@@ -121,6 +121,28 @@ TEST_F(KeyWaitersTest, ServingCostsAPopEach) {
   EXPECT_EQ(waiters_.size(), 997u);
 }
 
+// Goal: keys become ready in the order in which a batch gives them elements, whichever it has
+// looked at before.
+TEST_F(KeyWaitersTest, WhatChangesNothingMakesNoKeyReady) {
+  const auto inbox = MakeInbox();
+  ASSERT_FALSE(waiters_.Begin(Make(inbox, 1, {"a"}), executor()));
+  ASSERT_FALSE(waiters_.Begin(Make(inbox, 2, {"b"}), executor()));
+  Batch batch(Batch::Kind::kAtomic);
+  const std::string_view a = "a";
+  AddPop({}, {&a, 1}, batch);
+  const std::string_view element = "x";
+  for (const std::string_view key : {"b", "a"}) {
+    batch.Apply(key, FindFunction("list-push-right"),
+                types::JoinTexts({&element, 1}, batch.scratch()));
+  }
+  Execute(*engine_, batch);
+  waiters_.Serve(*engine_, batch, executor());
+  const auto ended = inbox->Take();
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended[0]->client->id, 2u);
+  EXPECT_EQ(ended[1]->client->id, 1u);
+}
+
 // Goal: a write that serves very many does so piece by piece, in order.
 // Method: a push of as many elements as there are waiters; the pops of each call are counted.
 TEST_F(KeyWaitersTest, ManyAreServedInPieces) {
