@@ -271,7 +271,12 @@ void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
   KeyState& state = OwnState(index);
   if (MayEdit(r, state)) return PerformEdit(index, state);
   const bool gets_edited = r.op == Op::kGet && state.edit != nullptr;
-  if ((NeedsBytes(r) || gets_edited) && !out_.IsFull()) ReadPieces(&state);
+  // The copy does not count against the request that it is for.
+  std::optional<BatchWriter::Whole> whole;
+  if ((NeedsBytes(r) || gets_edited) && !out_.IsFull()) {
+    if (state.pieces) whole.emplace(out_);
+    ReadPieces(&state);
+  }
   std::optional<PointState> now;
   if (state.present) now = {state.value, state.deadline_ms, state.type};
   const PointEffect effect = ApplyPoint(r, now, now_ms_, traits_, out_, index);

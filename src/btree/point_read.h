@@ -23,12 +23,15 @@ inline Version TellVersion(const Request& request, const LeafPlace& place, Versi
   return seen;
 }
 
-// The state of a value that a request reads, with its bytes if ApplyPoint needs them.
+// The state of a value that a request reads, with its bytes if ApplyPoint needs them. Where a value
+// in pieces is copied together for that, *whole keeps the copy from counting against the request
+// itself, which would be postponed for ever.
 inline PointState StateFor(const Core& core, const Request& request, const StoredValue& value,
-                           BatchWriter& out) {
+                           BatchWriter& out, std::optional<BatchWriter::Whole>* whole) {
   PointState state = core.codec.StateOf(value);
-  if (value.outside && NeedsBytes(request) && !out.IsFull()) [[unlikely]] {
+  if (IsInPieces(value) && NeedsBytes(request) && !out.IsFull()) [[unlikely]] {
     state.value = core.codec.Whole(value, out.scratch());
+    whole->emplace(out);
   }
   return state;
 }
@@ -65,7 +68,8 @@ Version ReadPoint(const Core& core, const Request& request, const LeafPlace& pla
     ApplyGet(request, state, now_ms, out, slot);
     if (found.present && found.value.outside) TellPieces(core, request, found.value, out, slot);
   } else {
-    if (found.present) state = StateFor(core, request, found.value, out);
+    std::optional<BatchWriter::Whole> whole;
+    if (found.present) state = StateFor(core, request, found.value, out, &whole);
     ApplyPoint(request, state, now_ms, traits, out, slot);
   }
   const Version seen =

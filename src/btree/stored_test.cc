@@ -86,8 +86,8 @@ TEST(Codec, WithoutAnArenaComparesHeads) {
 TEST(Codec, ValuesComeBackWhole) {
   TestStore store({});
   const uint32_t inline_max = store.geometry().value_inline_max();
-  for (const uint32_t size :
-       {0u, 1u, inline_max - 8, inline_max - 7, inline_max, inline_max + 1, 100'000u}) {
+  for (const uint32_t size : {0u, 1u, inline_max - 8, inline_max - 7, inline_max, inline_max + 1,
+                              uint32_t{kContiguousMax}}) {
     for (const uint64_t deadline_ms : {uint64_t{0}, uint64_t{1}, kDeadlineMax}) {
       const PlainValue value = {.bytes = std::string(size, 'v'), .deadline_ms = deadline_ms};
       const StoredValue stored = store.Value(value);

@@ -133,7 +133,8 @@ PointEffect Writer<Layout>::ApplyOutside(const Request& request, const StoredVal
     return {
         .action = PointEffect::Action::kStore, .type = held.type, .deadline_ms = held.deadline_ms};
   }
-  const PointState state = StateFor(core_, request, value, out);
+  std::optional<BatchWriter::Whole> whole;
+  const PointState state = StateFor(core_, request, value, out, &whole);
   const PointEffect effect = ApplyPoint(request, state, now_ms, traits, out, index);
   const size_t size = MetadataBytes(effect.deadline_ms, effect.type) + core_.codec.SizeOf(value);
   if (request.op == Op::kExpire && effect.action == PointEffect::Action::kStore &&

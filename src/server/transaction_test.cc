@@ -238,8 +238,9 @@ class Disturbed final : public WatchCountingEngine {
     ++watched;
     if (disturbances == 0) return watch;
     --disturbances;
+    const std::string value = std::to_string(disturbances);
     Batch batch;
-    batch.Put(key, std::to_string(disturbances));
+    batch.Put(key, value);
     Execute(batch);
     return watch;
   }

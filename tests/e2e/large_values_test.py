@@ -142,6 +142,24 @@ class LargeValuesTest(unittest.TestCase):
         finally:
             server.stop()
 
+    # Goal: requests that see the whole of a value that is larger than the work of a turn are done, and
+    # not set aside for ever because of the copy that they need.
+    def test_requests_that_see_the_whole_value(self):
+        server = SkepServer("--dir", self.folder)
+        try:
+            with server.connect() as client:
+                client.call("SET", "large", bytes(40 << 20))
+                for command in (("INCR", "large"), ("LPUSH", "large", "a"), ("PFADD", "large", "a")):
+                    self.assertIsInstance(client.call(*command), Error, command)
+                    client.call("MULTI")
+                    client.call(*command)
+                    self.assertIsInstance(client.call("EXEC")[0], Error, command)
+                self.assertEqual(client.call("BITPOS", "large", 1), -1)
+                self.assertIsNone(client.call("SET", "large", "b", "IFEQ", "a"))
+                self.assertEqual(len(client.call("GETDEL", "large")), 40 << 20)
+        finally:
+            server.stop()
+
     @staticmethod
     def log_bytes(client):
         text = client.call("INFO", "persistence").decode()
