@@ -181,7 +181,8 @@ TEST_P(PostponedWork, OfOneMessageLetsOthersGoOn) {
   }
   EXPECT_GE(puts, 4u);
   EXPECT_GE(engine().work_bytes_most, kWorkBytesMax);
-  EXPECT_LE(engine().work_bytes_most, kWorkBytesMax + 2 * kValueBytes);
+  // The last request may read a value together, make it anew, and return it.
+  EXPECT_LE(engine().work_bytes_most, kWorkBytesMax + 3 * kValueBytes);
   ASSERT_TRUE(Take(heavy, functions, 1));
   for (uint32_t i = 1; i < kFunctions; i += 2) {
     ASSERT_EQ(functions.outcome(i).verdict, Verdict::kDone);
@@ -279,7 +280,7 @@ TEST_P(PostponedWork, OfAPipelineKeepsItsOrder) {
   }
   EXPECT_EQ(client.received, expected);
   EXPECT_GE(gets, 2);
-  EXPECT_LE(engine().work_bytes_most, kWorkBytesMax + 2 * kValueBytes);
+  EXPECT_LE(engine().work_bytes_most, kWorkBytesMax + 3 * kValueBytes);
   TurnsUntil(client, expected.size() + 1, 10);
   char byte;
   EXPECT_EQ(client.stream->Read(&byte, 1), 0) << "QUIT ends the connection, behind all replies";
