@@ -135,7 +135,7 @@ bool Storing::CopyPieces(const StoredValue& before, uint64_t deadline_ms, Stored
 bool Storing::Edited(const StoredValue& before, const PartsEffect& effect, uint64_t deadline_ms,
                      StoredValue* stored) {
   const Pieces pieces(core_.arena, before);
-  // Of each piece: whether bytes of it change. The last one changes if it gets longer.
+  // An element says whether bytes of its piece change. The last piece changes if it gets longer.
   std::vector<bool> touched(PiecesOf(effect.size));
   for (const PartEdit& edit : effect.edits) {
     if (edit.bytes.empty()) continue;

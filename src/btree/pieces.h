@@ -9,8 +9,8 @@
 // pieces that it touches; the other pieces belong to the tables before and after it. So readers at
 // any version find the bytes of their version, without locks, as with every outside block.
 //
-// Whose a piece is. A table and all its pieces are named by the one item of the key that names the
-//   table (layout.h, BlocksOf). When an item that names another table replaces it, what the new
+// The owner of a piece. A table and all its pieces are named by the one item of the key that names
+//   the table (layout.h, BlocksOf). When an item that names another table replaces it, what the new
 //   table does not name leaves the tree at the version of that item: the old table always, and the
 //   pieces that were changed. A piece is seen from its own `born` on, which may be long before that
 //   of the table: so a piece that snapshots need because of older tables is kept for them when the

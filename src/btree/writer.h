@@ -94,7 +94,8 @@ class Writer {
     uint64_t expired = 0;                               // items left out because they have expired
   };
 
-  // What becomes of a value that lies outside the nodes and need not be stored anew.
+  // The effect of a request on a value that lies outside the nodes, where the value need not be
+  // stored anew.
   struct OutsideEffect {
     enum class Kind : uint8_t { kNone, kCarry, kEdit };
     Kind kind = Kind::kNone;

@@ -105,7 +105,7 @@ bool CollectionEngine::TryLarge(Access& access, Batch& batch,
   if (end == AtomicCalls::End::kAgain) return false;
   if (end == AtomicCalls::End::kNotSo && !TryWhole(access, batch, large, &no_memory)) return false;
   if (no_memory.ok()) return true;
-  // What stores nothing is not refused.
+  // A part that stores nothing is not refused for memory, so the batch is done without the others.
   AtomicCalls without_stores(access, batch, large);
   if (!without_stores.RefuseStores(no_memory)) return true;
   switch (without_stores.Try(traits().value_bytes_max, fill, &no_memory)) {

@@ -15,8 +15,8 @@ namespace {
 
 enum class Deed : uint8_t { kPush, kPop, kRotate, kSet, kInsert, kRemove, kTrim };
 
-// What a function does, and with which end. A push that wants a list finds one, so it is like the
-// other.
+// A ListFunction tells what a function of lists does, and at which end. A push that requires a list
+// (LPUSHX) always finds one here, so it is the same as a push that makes one.
 struct ListFunction {
   Deed deed;
   bool is_left = false;

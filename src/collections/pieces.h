@@ -71,7 +71,8 @@ struct Edit {
   std::optional<std::string_view> bytes;
   bool was_there = false;  // there is a piece before the edit
 };
-// What edits make of a body: `inserted` comes instead of `removed` bytes from `offset` on.
+// The new body that edits make of an old one: `inserted` replaces the `removed` bytes that begin at
+// `offset`.
 struct EditedBody {
   uint64_t pieces = 0;  // of the new body
   size_t offset = 0;
