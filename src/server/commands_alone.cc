@@ -78,7 +78,7 @@ void AclUsers(const ServerCall& call) {
 void AclCat(const ServerCall& call) {
   const bool is_one = call.args().size() == 3;
   if (call.args().size() > 3) return ReplyWrongCount(call);
-  const std::string wanted = is_one ? "@" + LowerCase(call.arg(2)) : "";
+  const std::string wanted = is_one ? fmt::format("@{}", LowerCase(call.arg(2))) : std::string();
   std::vector<std::string> names;
   for (const Command& command : AllCommands()) {
     for (const std::string& category : CategoriesOf(command)) {
