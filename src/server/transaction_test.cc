@@ -175,24 +175,53 @@ TEST_F(WatchedKeysTest, AreBounded) {
   }
 }
 
+// A simulated server of one worker, whose only engine is an EngineType.
+template <class EngineType>
+class ServerOf {
+ public:
+  ServerOf() {
+    EXPECT_TRUE(server_.Start().ok());
+    sim_.AddActor("worker", [this] { return server_.worker(0).Turn(-1); });
+  }
+  EngineType& engine() { return *engine_; }
+  std::unique_ptr<Stream> Connect() {
+    return std::move(*sim_.network().Connect("127.0.0.1:6379", 0));
+  }
+  void Settle() {
+    sim_.RunUntil([] { return false; }, std::chrono::milliseconds(20));
+  }
+  void Send(Stream& stream, std::string_view lines) {
+    for (; !lines.empty(); Settle()) {
+      const ssize_t taken = stream.Write(lines);
+      ASSERT_TRUE(taken > 0 || taken == -EAGAIN);
+      lines.remove_prefix(static_cast<size_t>(std::max<ssize_t>(taken, 0)));
+    }
+  }
+
+ private:
+  static std::unique_ptr<Engine> Make(const EngineOptions& options) {
+    auto made = std::make_unique<EngineType>(options);
+    engine_ = made.get();
+    return made;
+  }
+  static ServerOptions Options() {
+    ServerOptions options;
+    options.workers = 1;
+    options.logfile = "log";
+    return options;
+  }
+
+  static inline EngineType* engine_ = nullptr;
+  static constexpr EngineInfo kModel{"model", "", Make};
+
+  Simulation sim_{5};
+  Server server_{Options(), {sim_.clock(), sim_.random(), sim_.disk(), sim_.network()}, &kModel};
+};
+
 // Goal: no watch outlives what ends it: EXEC whatever it answers, DISCARD, UNWATCH, RESET, QUIT, a
 // peer that is gone.
 TEST(TransactionOnServer, LeavesNoWatch) {
-  static Watched* engine;
-  static constexpr EngineInfo kModel{"model", "",
-                                     [](const EngineOptions& options) -> std::unique_ptr<Engine> {
-                                       auto made = std::make_unique<Watched>(options);
-                                       engine = made.get();
-                                       return made;
-                                     }};
-  Simulation sim(5);
-  ServerOptions options;
-  options.workers = 1;
-  options.logfile = "log";
-  Server server(options, {sim.clock(), sim.random(), sim.disk(), sim.network()}, &kModel);
-  ASSERT_TRUE(server.Start().ok());
-  sim.AddActor("worker", [&] { return server.worker(0).Turn(-1); });
-  const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(20)); };
+  ServerOf<Watched> server;
   const std::vector<Words> ends{{"MULTI", "SET a 1", "EXEC"},
                                 {"SET a 2", "MULTI", "EXEC"},
                                 {"MULTI", "NOSUCH", "EXEC"},
@@ -205,20 +234,13 @@ TEST(TransactionOnServer, LeavesNoWatch) {
                                 {"MULTI", "gone"}};
   for (const Words& end : ends) {
     SCOPED_TRACE(end.back());
-    auto stream = std::move(*sim.network().Connect("127.0.0.1:6379", 0));
-    const auto send = [&](std::string line) {
-      line += "\r\n";
-      for (std::string_view rest = line; !rest.empty(); settle()) {
-        const ssize_t taken = stream->Write(rest);
-        ASSERT_TRUE(taken > 0 || taken == -EAGAIN);
-        rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(taken, 0)));
-      }
-    };
+    auto stream = server.Connect();
+    const auto send = [&](const std::string& line) { server.Send(*stream, line + "\r\n"); };
     send("WATCH a");
-    ASSERT_EQ(engine->watches(), 1u);
+    ASSERT_EQ(server.engine().watches(), 1u);
     for (const std::string& line : end) line == "gone" ? stream.reset() : send(line);
-    settle();
-    EXPECT_EQ(engine->watches(), 0u);
+    server.Settle();
+    EXPECT_EQ(server.engine().watches(), 0u);
   }
 }
 
@@ -253,31 +275,13 @@ class Disturbed final : public WatchCountingEngine {
 // that has become; it gives up after kOptimisticAttemptsMax attempts, with nothing done. It leaves
 // no watch.
 TEST(TransactionOnServer, IsRehearsedAgain) {
-  static Disturbed* engine;
-  static constexpr EngineInfo kModel{"model", "",
-                                     [](const EngineOptions& options) -> std::unique_ptr<Engine> {
-                                       auto made = std::make_unique<Disturbed>(options);
-                                       engine = made.get();
-                                       return made;
-                                     }};
-  Simulation sim(5);
-  ServerOptions options;
-  options.workers = 1;
-  options.logfile = "log";
-  Server server(options, {sim.clock(), sim.random(), sim.disk(), sim.network()}, &kModel);
-  ASSERT_TRUE(server.Start().ok());
-  sim.AddActor("worker", [&] { return server.worker(0).Turn(-1); });
-  auto stream = std::move(*sim.network().Connect("127.0.0.1:6379", 0));
+  ServerOf<Disturbed> server;
+  auto stream = server.Connect();
   const auto answer = [&](std::string_view lines) {
-    std::string_view rest = lines;
-    const auto settle = [&] { sim.RunUntil([] { return false; }, std::chrono::milliseconds(20)); };
-    for (; !rest.empty(); settle()) {
-      const ssize_t taken = stream->Write(rest);
-      rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(taken, 0)));
-    }
+    server.Send(*stream, lines);
     std::string received;
     char buffer[4096];
-    for (ssize_t n; (n = stream->Read(buffer, sizeof buffer)) > 0; settle()) {
+    for (ssize_t n; (n = stream->Read(buffer, sizeof buffer)) > 0; server.Settle()) {
       received.append(buffer, static_cast<size_t>(n));
     }
     return received;
@@ -288,24 +292,24 @@ TEST(TransactionOnServer, IsRehearsedAgain) {
 
   answer("RPUSH a 2 1\r\n");
   EXPECT_EQ(answer(kTransaction), std::string(kQueued) + "*2\r\n:2\r\n:1\r\n");
-  EXPECT_EQ(engine->watched, 3);
-  EXPECT_EQ(engine->watches(), 0u);
+  EXPECT_EQ(server.engine().watched, 3);
+  EXPECT_EQ(server.engine().watches(), 0u);
 
   // Both keys of each of three attempts are written.
   answer("DEL a b c\r\n");
-  engine->watched = 0;
-  engine->disturbances = 6;
+  server.engine().watched = 0;
+  server.engine().disturbances = 6;
   EXPECT_EQ(answer(kCopy), std::string(kQueued) + "*2\r\n:2\r\n:1\r\n");
-  EXPECT_EQ(engine->watched, 8);
+  EXPECT_EQ(server.engine().watched, 8);
   EXPECT_EQ(answer("MGET a b\r\n"), "*2\r\n$2\r\n1x\r\n$2\r\n1x\r\n");
 
   answer("DEL a b\r\n");
-  engine->watched = 0;
-  engine->disturbances = 2 * kOptimisticAttemptsMax;
+  server.engine().watched = 0;
+  server.engine().disturbances = 2 * kOptimisticAttemptsMax;
   EXPECT_EQ(answer(kCopy), fmt::format("{}-{}\r\n", kQueued, kWrittenAllTheTime));
-  EXPECT_EQ(engine->watched, 2 * kOptimisticAttemptsMax);
-  EXPECT_EQ(engine->disturbances, 0);
-  EXPECT_EQ(engine->watches(), 0u);
+  EXPECT_EQ(server.engine().watched, 2 * kOptimisticAttemptsMax);
+  EXPECT_EQ(server.engine().disturbances, 0);
+  EXPECT_EQ(server.engine().watches(), 0u);
   EXPECT_EQ(answer("MGET a b\r\n"), "*2\r\n$1\r\n1\r\n$1\r\n0\r\n");
 }
 
