@@ -109,7 +109,9 @@ TEST(KeyFormat, KindsAreOfOneShape) {
       std::string key(format.bytes(), '\0');
       format.Render(number, key.data());
       ASSERT_EQ(format.KeyAt(key.data()), key);
-      if (number < 100) ASSERT_TRUE(std::regex_match(key, expected)) << key;
+      if (number < 100) {
+        ASSERT_TRUE(std::regex_match(key, expected)) << key;
+      }
       ASSERT_TRUE(keys.insert(key).second) << key;
     }
     EXPECT_EQ(KeyKindNamed(NameOf(kind)), kind);

@@ -16,57 +16,16 @@ most memory that the server had.
 
 import argparse
 import json
-import os
 import re
-import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 
-REDIS = shutil.which("redis-server") or shutil.which("redis-check-rdb")
-READY_SECONDS = 60
+from servers import REDIS, Server
 
 
-class Server:
-    """`with` starts it and ends it."""
-
-    def __init__(self, words, folder_of_programs):
-        self.words, self.bin = words, os.path.abspath(folder_of_programs)
-
-    def __enter__(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.folder = tempfile.mkdtemp(prefix="turns-")
-        where = ["--bind", "127.0.0.1", "--port", str(self.port), *self.words[1:]]
-        if self.words[0] == "redis":
-            # Debian's redis-tools has the server under another name: it goes by the name it is
-            # started by.
-            command, program = ["redis-server", *where, "--save", "", "--appendonly", "no"], REDIS
-        else:
-            command, program = ["skep-server", *where], f"{self.bin}/skep-server"
-        self.process = subprocess.Popen(command, executable=program, cwd=self.folder,
-                                        stdout=subprocess.DEVNULL)
-        until = time.monotonic() + READY_SECONDS
-        while not self.answers():
-            if self.process.poll() is not None or time.monotonic() > until:
-                self.__exit__()
-                raise SystemExit(f"{' '.join(self.words)} did not start")
-            time.sleep(0.02)
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
-        shutil.rmtree(self.folder)
-
-    def answers(self):
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", self.port)) == 0
-
+class MeasuredServer(Server):
     def most_bytes(self):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
             return int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1)) * 1024
@@ -109,7 +68,7 @@ def main():
     most = dict.fromkeys(servers, 0)
     for _ in range(options.repeats):
         for name in servers:
-            with Server(name.split(), options.bin) as server:
+            with MeasuredServer(name.split(), options.bin) as server:
                 run = subprocess.run(
                     [f"{options.bin}/skep-bench", *options.arguments, "--port", str(server.port),
                      "--json"], stdout=subprocess.PIPE, check=True, text=True)

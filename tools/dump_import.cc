@@ -112,7 +112,16 @@ bool Importer::Add(std::string_view key, const durable::RdbMembers& members, uin
   }
   std::vector<std::string_view> args = {AddingCommand(members.kind), key};
   std::deque<std::string> scores;
+  bool is_sent = true;
   durable::ForEachMember(members.kind, members.value, [&](const durable::RdbMember& member) {
+    if (member.deadline_ms != 0) {
+      const std::string until = std::to_string(member.deadline_ms);
+      is_sent =
+          is_sent && Send(std::to_array<std::string_view>({"HSETEX", key, "PXAT", until, "FIELDS",
+                                                           "1", member.member, member.value}),
+                          key, false);
+      return;
+    }
     if (members.kind == types::kSortedSet) {
       args.push_back(scores.emplace_back(types::ScoreText(member.score)));
     }
@@ -120,6 +129,9 @@ bool Importer::Add(std::string_view key, const durable::RdbMembers& members, uin
     if (members.kind == types::kHash) args.push_back(member.value);
   });
   const bool has_deadline = deadline_ms != 0;
+  if (!is_sent) return false;
+  // A piece whose fields all have deadlines ends with a command that changes nothing.
+  if (args.size() == 2) args = {"HLEN", key};
   if (!Send(args, key, members.is_last && !has_deadline)) return false;
   return !members.is_last || !has_deadline ||
          Send(std::to_array<std::string_view>({"PEXPIREAT", key, deadline}), key, true);

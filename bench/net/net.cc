@@ -22,6 +22,7 @@ constexpr uint64_t kInsertedRecordsMax = 10;     // times the loaded records
 constexpr uint32_t kLoadGroup = 32;
 constexpr uint64_t kLoadRound = 1 << 20;  // records made at a time
 constexpr uint32_t kDepthMax = 1 << 16;
+constexpr uint64_t kFatRootMessages = 4096;  // pages of up to 1024 leaves
 
 // Returns what is wrong with the options, or nothing.
 std::string Complaint(const NetOptions& options) {
@@ -48,9 +49,8 @@ std::string Complaint(const NetOptions& options) {
     return "--curve must be of 1 to 1000 per cent";
   if (options.udp && options.load) return "--load is for connections: a datagram may get lost";
   if (options.udp && !options.unix_path.empty()) return "--udp is not for unix sockets";
-  if (options.fat_root && (options.protocol != "packed" || options.udp)) {
-    return "--fat-root is for connections of --protocol packed";
-  }
+  if (options.fat_root && options.protocol != "packed")
+    return "--fat-root is for --protocol packed";
   if (!options.one_sided.empty() &&
       (options.protocol != "packed" || options.udp || options.fat_root ||
        options.connections != 1 || options.depth != 1 || options.rate != 0 ||
@@ -260,6 +260,24 @@ class Session {
   std::vector<OpStream> streams_;  // one for each lane
 };
 
+// Asks for the pages of the fat root over a connection, one with each message, since datagrams
+// bring none. Returns what is wrong, or nothing.
+std::string FillFatRoot(const NetOptions& options, client::FatRoot& fat_root) {
+  NetOptions asked = {.protocol = options.protocol, .host = options.host, .port = options.port};
+  asked.distribution = Distribution::kUniform;
+  asked.records = options.records;
+  asked.key_bytes = options.key_bytes;
+  asked.connections = 1;
+  asked.ops = kFatRootMessages * asked.group;
+  asked.seconds = 0;
+  asked.warm_up_seconds = 0;
+  auto generator = MakeGenerator(asked, FormatOf(asked, &fat_root));
+  if (!generator) return generator.error().ToString();
+  const auto workload = *WorkloadOf(asked);
+  const auto report = Session(asked, workload, std::move(*generator), nullptr).Run();
+  return report ? std::string() : report.error();
+}
+
 }  // namespace
 
 std::expected<NetReport, std::string> RunNet(NetOptions options) {
@@ -283,6 +301,11 @@ std::expected<NetReport, std::string> RunNet(NetOptions options) {
   std::optional<ScopedPin> pin;
   if (options.cpu && !pin.emplace(*options.cpu).pinned()) {
     return Problem(fmt::format("--cpu: this process may not use core {}", *options.cpu));
+  }
+  if (fat_root && options.udp) {
+    if (std::string problem = FillFatRoot(options, *fat_root); !problem.empty()) {
+      return Problem("--fat-root: " + problem);
+    }
   }
   auto generator = MakeGenerator(options, format);
   if (!generator) return Problem(generator.error().ToString());

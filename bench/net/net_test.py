@@ -115,6 +115,15 @@ class NetTest(unittest.TestCase):
             self.assertGreater(result["fat_root_hinted"], 0)
             self.assertLess(result["fat_root_stale"], result["fat_root_hinted"])
 
+    def test_fat_root_of_datagrams(self):
+        with SkepServer("--udp", "yes") as server:
+            target = ["--port", server.port, "--protocol", "packed"]
+            self.check(*target, *SMALL, "--load")
+            result = self.check(*target, "--fat-root", "--udp", *SMALL, "--get-percent", 100, "--group", 16)
+            self.assertGreater(result["fat_root_links"], 1)
+            self.assertGreaterEqual(result["fat_root_hinted"], result["ops_done"])
+            self.assertEqual(result["fat_root_stale"], 0)
+
     def test_datagrams(self):
         with SkepServer("--udp", "yes") as server:
             target = ["--port", server.port, "--protocol", "packed"]

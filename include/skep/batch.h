@@ -48,12 +48,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "skep/function.h"
 #include "skep/items.h"
+#include "skep/pinned_value.h"
 #include "skep/scan.h"
 #include "skep/scratch.h"
 #include "skep/status.h"
@@ -151,6 +153,8 @@ struct Request {
     kReverse = 4,          // kScan: from the largest key down
     kByteRange = 4,        // kGet: outcome.value is the part `bytes` of the value
     kKeysOnly = 8,         // kScan, kWalk: items carry no values
+    kMayPin = 8,           // kGet, and what returns the value before: a long value may be pinned
+                           // instead of being copied; outcome.pinned tells
     kSeekFloor = 16,       // kScan: start at the largest key <= key; not with kReverse
     kNoUpperBound = 32,    // ranges: there is no upper bound, `other` is ignored
     kNoValue = 64,         // kGet: outcome.integer is the length of the value, which is not copied
@@ -197,6 +201,7 @@ struct Request {
   Hint hint = {};
   // kPut, kInsert, kUpdate: the deadline the key gets, or kKeepDeadline. kExpire, kExpireRange: the
   // key's new one; 0 takes it away. A deadline that is not after now makes the key gone at once.
+  // kApply: the time that the function sees, where it is not that of the batch; else 0.
   uint64_t deadline_ms = 0;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
@@ -209,9 +214,11 @@ struct Outcome {
   bool present = false;         // points: the key was there before the operation
   uint8_t type = kPlainType;    // points: the type of the value before the operation
   bool more = false;            // ranges: stopped by a limit and there may be more; `value` is the
-                                // bound to go on from: the lower one, with kReverse the upper one
+                                // bound to go on from: the lower one, with kReverse the upper one.
+                                // kApply: see Batch::set_portion_bytes_max
   uint32_t item_count = 0;      // kScan, kWalk, kSample: how many; Batch::items(slot) has them
   uint32_t first_span = 0;      // the items begin there in the item spans of the batch (items.h)
+  uint32_t pinned = 0;          // not 0: `value` is empty, and Batch::pinned(slot) has the bytes
   int64_t integer = 0;          // kCount, kDelete..., kExpireRange: keys; kApply: the function's
                                 // number; kWalk: the cursor to go on from, 0 at the end
   std::string_view value = {};  // kGet: the value. kReturnPrevious: the one before. kApply: what
@@ -260,7 +267,7 @@ struct SnapshotRef {
   uint64_t now_ms = 0;  // decides which deadlines have passed for the snapshot
 };
 
-// It has 59 methods: one for each operation, setting and result of a batch, so that callers need
+// It has 63 methods: one for each operation, setting and result of a batch, so that callers need
 // neither the fields of a request nor a second object.
 class Batch {
  public:
@@ -380,6 +387,9 @@ class Batch {
   // execution take more than this many bytes.
   void set_answer_bytes_max(size_t bytes) { answer_bytes_max_ = bytes; }
   size_t answer_bytes_max() const { return answer_bytes_max_; }
+  // Likewise once what it returns takes more than this many bytes, pinned values included.
+  void set_returned_bytes_max(size_t bytes) { returned_bytes_max_ = bytes; }
+  size_t returned_bytes_max() const { return returned_bytes_max_; }
   // No operation is begun once this execution has looked at more than this many bytes
   // (work_bytes()). In an unordered batch the requests after that are kPostponed, and with a
   // request every later one on its key: a caller that executes the postponed ones in another batch,
@@ -388,6 +398,15 @@ class Batch {
   // client of a server (client.h) does not send this setting.
   void set_work_bytes_max(size_t bytes) { work_bytes_max_ = bytes; }
   size_t work_bytes_max() const { return work_bytes_max_; }
+  // A read of a large collection, or of a range of it, whose answer would be longer than about this
+  // many bytes is not made, nor a write that would copy more: its outcome is kDone, without an
+  // answer, and has `more`. A scan of members stops there. A server's client does not send this.
+  void set_portion_bytes_max(size_t bytes) { portion_bytes_max_ = bytes; }
+  size_t portion_bytes_max() const { return portion_bytes_max_; }
+  // Whether the last execution has left this slot out for that.
+  bool IsTooLong(uint32_t slot) const {
+    return requests_[slot].op == Op::kApply && outcomes_[slot].more;
+  }
   // Asks the engine to fill in effects().
   void set_notes_effects(bool notes) { notes_effects_ = notes; }
 
@@ -408,12 +427,19 @@ class Batch {
     return {item_spans_.data() + outcome.first_span, outcome.item_count};
   }
 
+  // The value of an outcome that has one pinned. It may be kept longer than the outcome.
+  const std::shared_ptr<const PinnedValue>& pinned(uint32_t slot) const {
+    return pins_[outcomes_[slot].pinned - 1].value;
+  }
+
   // The effects of the last execution. If a kApply has several, the last one counts; a kApply that
   // is done and has none has updated elements in place.
   std::span<const Effect> effects() const { return effects_; }
 
   // Bytes of the answers of the last execution, and of values built on the way.
   size_t answer_bytes() const { return answers_.used(); }
+  // Bytes of the values that the last execution has pinned.
+  size_t pinned_bytes() const { return pinned_bytes_; }
   // answer_bytes(), and the bytes that the last execution stored, compared, or let functions look
   // at.
   size_t work_bytes() const { return answers_.used() + seen_bytes_; }
@@ -441,7 +467,9 @@ class Batch {
   size_t scan_bytes_max_ = SIZE_MAX;
   uint32_t scan_visits_max_ = kNoLimit;
   size_t answer_bytes_max_ = kAnswerBytesMax;
+  size_t returned_bytes_max_ = kAnswerBytesMax;
   size_t work_bytes_max_ = SIZE_MAX;
+  size_t portion_bytes_max_ = SIZE_MAX;
   size_t seen_bytes_ = 0;  // bytes that this execution looked at, beside its answers
   bool applied_ = true;
   bool notes_effects_ = false;
@@ -450,6 +478,12 @@ class Batch {
   std::vector<Outcome> outcomes_;
   std::vector<ItemSpan> item_spans_;
   std::vector<Effect> effects_;
+  struct Pin {
+    uint32_t slot;
+    std::shared_ptr<const PinnedValue> value;
+  };
+  std::vector<Pin> pins_;
+  size_t pinned_bytes_ = 0;
   Scratch scratch_;  // memory of the requests
   Scratch answers_;  // memory of the outcomes; begins anew with each execution
 };

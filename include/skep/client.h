@@ -34,12 +34,14 @@ inline constexpr uint64_t kNothingSent = 1;
 struct ConnectOptions {
   // "localhost:6379", "127.0.0.1:6379", "[::1]:6379" or "unix:/run/skep.sock". A name is looked up
   // once. Or "pool://HOST:PORT,HOST:PORT/NAME": a pool of memory (docs/pool.md) that the servers of
-  // ZooKeeper know by this name; of the options below only `fabric` and `timeout_ms` are for it.
+  // ZooKeeper know by this name; of the options below only `fabric` and `timeout_ms` are for it. Or
+  // "ranges://HOST:PORT,HOST:PORT/NAME": ranges at several servers and pools (docs/ranges.md), for
+  // which are these two and `password`, which has no comma then.
   std::string address = "127.0.0.1:6379";
   // How a pool's memory is reached: "mem" (this machine's shared memory), "tcp", or "ofi:PROVIDER"
   // of libfabric (docs/pool.md).
   std::string fabric = "mem";
-  std::string password;  // the server's requirepass
+  std::string password;  // the requirepass of the server, or of the servers of ranges
   // The number of connections, over which threads are spread; one of the server's workers serves
   // each.
   uint32_t connections = 1;

@@ -54,6 +54,9 @@ struct FunctionInput {
   Scratch* scratch;                       // where to build results; lives as long as the batch
   const Function* function;               // the one that runs
   size_t value_bytes_max;                 // a larger value is refused; do not build one
+  // The time of the batch (Batch::now_ms), which a replay of a log gives again; only of functions
+  // whose type is not 0.
+  uint64_t now_ms = 0;
 };
 
 struct FunctionEffect {
@@ -134,6 +137,7 @@ struct Function {
   Element state = Element::kI64;   // kReduce: kI64, kU64 or kF64
   bool starts_with_first = false;  // kReduce: a vector without elements has no result
   uint64_t first_state = 0;        // kReduce: the state to begin with if the request gives none
+  bool reduces_in_order = true;    // kReduce: one element after the other, so in any chunks
   ElementKernel kernel = {};
 
   size_t operand_bytes() const { return operands * BytesOf(element); }

@@ -72,6 +72,8 @@ struct PoolOptions {
   std::string fabric = "mem";
   // How long a request may take, retries included.
   uint32_t timeout_ms = 10'000;
+  // The requirepass of the servers that ranges are at; a pool itself has none.
+  std::string password;
 };
 
 // The options of every engine; each engine reads its own and ignores the others.

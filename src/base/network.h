@@ -31,6 +31,9 @@ class Stream {
   virtual ssize_t Read(char* to, size_t bytes) = 0;
   // >= 0: bytes taken, perhaps fewer than given; < 0: -errno. Never raises SIGPIPE.
   virtual ssize_t Write(std::string_view bytes) = 0;
+  // The same of several parts in a row; none is empty. A stream that has no system call for this
+  // takes them one by one.
+  virtual ssize_t Write(std::span<const std::string_view> parts);
   // The peer will read an end of stream after the bytes written so far; reading from the peer goes
   // on. No Write after it.
   virtual void FinishSending() = 0;

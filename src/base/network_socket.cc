@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -18,6 +19,18 @@
 #include "base/network_address.h"
 
 namespace skep {
+
+ssize_t Stream::Write(std::span<const std::string_view> parts) {
+  ssize_t taken = 0;
+  for (const std::string_view part : parts) {
+    const ssize_t of_part = Write(part);
+    if (of_part < 0) return taken > 0 ? taken : of_part;
+    taken += of_part;
+    if (static_cast<size_t>(of_part) < part.size()) break;
+  }
+  return taken;
+}
+
 namespace {
 
 constexpr int kBacklog = 4096;
@@ -179,6 +192,22 @@ ssize_t SocketStream::Write(std::string_view bytes) {
   ssize_t taken;
   do {
     taken = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  } while (taken < 0 && errno == EINTR);
+  return taken < 0 ? -errno : taken;
+}
+
+// Parts beyond those that fit into one call are left to the next.
+ssize_t SocketStream::Write(std::span<const std::string_view> parts) {
+  constexpr size_t kPartsMax = 128;
+  std::array<iovec, kPartsMax> vectors;
+  const size_t count = std::min(parts.size(), kPartsMax);
+  for (size_t i = 0; i < count; ++i) {
+    vectors[i] = {.iov_base = const_cast<char*>(parts[i].data()), .iov_len = parts[i].size()};
+  }
+  const msghdr message = {.msg_iov = vectors.data(), .msg_iovlen = count};
+  ssize_t taken;
+  do {
+    taken = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
   } while (taken < 0 && errno == EINTR);
   return taken < 0 ? -errno : taken;
 }

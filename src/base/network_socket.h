@@ -16,6 +16,7 @@ class SocketStream final : public Stream {
 
   ssize_t Read(char* to, size_t bytes) override;
   ssize_t Write(std::string_view bytes) override;
+  ssize_t Write(std::span<const std::string_view> parts) override;
   void FinishSending() override;
   Address peer() const override { return peer_; }
   Address local() const override;

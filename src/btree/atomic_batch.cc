@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/reserve_more.h"
+#include "btree/expired_keys.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/point_read.h"
@@ -60,7 +61,7 @@ void AtomicBatch<Layout>::BeginTry() {
   lists_.probes.clear();
   lists_.wrote.clear();
   lists_.changed_by_batch.clear();
-  lists_.edits_of_parts.clear();
+  lists_.edited.clear();
   seen_ = 0;
 }
 
@@ -106,7 +107,7 @@ template <class Layout>
 Attempt AtomicBatch<Layout>::LockKeys(StructureChange<Layout>& change) {
   lists_.leaves.clear();
   for (uint32_t i = 0; i < lists_.probes.size(); ++i) {
-    look_ahead_.Prepare(lists_.probes, i);
+    look_ahead_.Prepare(lists_.probes, i, true);
     LeafPlace place;
     if (!LockLeaf(change, i, &place)) return Attempt::kAgain;
     lists_.leaves.back().end = i + 1;
@@ -170,23 +171,16 @@ void AtomicBatch<Layout>::Reflect(KeyState* state) const {
   state->present = !HasExpired(state->deadline_ms, now_ms_);
 }
 
-// Reads the value, if it is in pieces and was not read.
+// Reads the value whole, if it is in pieces and was not read since it has changed.
 template <class Layout>
 void AtomicBatch<Layout>::ReadPieces(KeyState* state) {
-  if (!state->pieces) return;
+  if (!state->pieces || !state->value.empty()) return;
   const Pieces pieces(core_.arena, *state->pieces);
-  const size_t size = ValueBytes(core_.codec, *state);
-  char* const bytes = out_.scratch().Allocate(size);
-  pieces.Read(0, {bytes, pieces.size()});
-  std::fill(bytes + pieces.size(), bytes + size, '\0');
-  if (state->edit != nullptr) {
-    for (const PartEdit& edit : state->edit->edits) {
-      CopyBytes(bytes + edit.offset, edit.bytes.data(), edit.bytes.size());
-    }
-  }
-  state->value = {bytes, size};
-  state->pieces.reset();
-  state->edit = nullptr;
+  const ValueParts& parts =
+      state->edit != nullptr ? static_cast<const ValueParts&>(*state->edit) : pieces;
+  const std::span<char> bytes(out_.scratch().Allocate(parts.size()), parts.size());
+  parts.Read(0, bytes);
+  state->value = {bytes.data(), bytes.size()};
 }
 
 // Performs all parts, in order. False: the first one is not applied, so nothing is.
@@ -200,6 +194,7 @@ template <class Layout>
 void AtomicBatch<Layout>::BeginPart(const Part& part) {
   lists_.undo.clear();
   undoes_ = !part.is_first;
+  ++part_;
 }
 
 template <class Layout>
@@ -231,7 +226,7 @@ void AtomicBatch<Layout>::PerformSlot(uint32_t index) {
 // Stores or erases a value in the copy.
 template <class Layout>
 void AtomicBatch<Layout>::SetState(KeyState& state, const PointEffect& effect,
-                                   std::optional<StoredValue> pieces, const PartsEffect* edit) {
+                                   std::optional<StoredValue> pieces, EditedPieces* edit) {
   if (undoes_) lists_.undo.emplace_back(&state, state);
   state.changed = true;
   state.is_put |= !applies_;
@@ -244,24 +239,34 @@ void AtomicBatch<Layout>::SetState(KeyState& state, const PointEffect& effect,
   state.type = effect.type;
 }
 
-// Whether the request changes parts of a value in pieces that the batch has not changed.
+// Whether the request is a function that sees parts, of a value in pieces that is this key's in the
+// tree, maybe changed by the batch.
 template <class Layout>
 bool AtomicBatch<Layout>::MayEdit(const Request& r, const KeyState& state) {
   return r.op == Op::kApply && r.function->parts_body != nullptr &&
-         !r.has(Request::kOperandOfSlot) && state.present && state.edit == nullptr && IsOwn(state);
+         !r.has(Request::kOperandOfSlot) && state.present && IsOwn(state);
 }
 
 template <class Layout>
 void AtomicBatch<Layout>::PerformEdit(uint32_t index, KeyState& state) {
   const PointState held = {.deadline_ms = state.deadline_ms, .type = state.type};
-  auto edit = std::make_unique<PartsEffect>(
-      ApplyParts(request(index), Pieces(core_.arena, *state.pieces), held, traits_, out_, index));
-  if (!edit->changes) return;
-  out_.CountWork(BytesToEdit(*edit));
+  const Pieces pieces(core_.arena, *state.pieces);
+  const ValueParts& parts =
+      state.edit != nullptr ? static_cast<const ValueParts&>(*state.edit) : pieces;
+  const PartsEffect parts_effect = ApplyParts(request(index), parts, held, traits_, out_, index);
+  if (!parts_effect.changes) return;
+  out_.CountWork(BytesToEdit(parts_effect));
+  EditedPieces* edit = state.edit;
+  if (edit == nullptr || edit->part() != part_) {
+    lists_.edited.push_back(edit == nullptr
+                                ? std::make_unique<EditedPieces>(core_.arena, *state.pieces, part_)
+                                : std::make_unique<EditedPieces>(*edit, part_));
+    edit = lists_.edited.back().get();
+  }
+  edit->Apply(parts_effect, out_.scratch());
   const PointEffect effect = {
       .action = PointEffect::Action::kStore, .type = state.type, .deadline_ms = state.deadline_ms};
-  SetState(state, effect, state.pieces, edit.get());
-  lists_.edits_of_parts.push_back(std::move(edit));
+  SetState(state, effect, state.pieces, edit);
   lists_.wrote.push_back(index);
 }
 
@@ -270,19 +275,27 @@ void AtomicBatch<Layout>::PerformPoint(uint32_t index) {
   const Request& r = request(index);
   KeyState& state = OwnState(index);
   if (MayEdit(r, state)) return PerformEdit(index, state);
-  const bool gets_edited = r.op == Op::kGet && state.edit != nullptr;
   // The copy does not count against the request that it is for.
   std::optional<BatchWriter::Whole> whole;
-  if ((NeedsBytes(r) || gets_edited) && !out_.IsFull()) {
+  // A value in pieces that the batch has not changed, which may be pinned.
+  const std::optional<StoredValue> to_pin =
+      MayPinPrevious(r) && state.edit == nullptr ? state.pieces : std::nullopt;
+  if (NeedsBytes(r) && !to_pin && !out_.IsFull()) {
     if (state.pieces) whole.emplace(out_);
     ReadPieces(&state);
   }
   std::optional<PointState> now;
   if (state.present) now = {state.value, state.deadline_ms, state.type};
+  if (r.op == Op::kGet && state.pieces && now) now->value = {};  // TellPieces() gives the bytes
   const PointEffect effect = ApplyPoint(r, now, now_ms_, traits_, out_, index);
+  if (to_pin) TellPrevious(core_, *to_pin, out_, index);
   Outcome& outcome = out_.outcome(index);
   if (r.op == Op::kGet) {
-    if (state.pieces) TellPieces(core_, r, *state.pieces, out_, index);
+    if (state.edit != nullptr) {
+      TellParts(r, *state.edit, out_, index);
+    } else if (state.pieces) {
+      TellPieces(core_, r, *state.pieces, out_, index);
+    }
     if (state.present && !state.changed) outcome.version = state.found.version;
   }
   if (effect.action == PointEffect::Action::kKeep) return;
@@ -295,7 +308,11 @@ void AtomicBatch<Layout>::PerformMove(uint32_t index) {
   const Request& r = request(index);
   KeyState& from = OwnState(index);
   KeyState& to = StateOf(r.other);
-  if (from.edit != nullptr) ReadPieces(&from);
+  if (from.edit != nullptr) {
+    ReadPieces(&from);
+    from.pieces.reset();
+    from.edit = nullptr;
+  }
   std::optional<PointState> state;
   if (from.present) state = {from.value, from.deadline_ms, from.type};
   if (!JudgeMove(r, state, to.present, out_, index)) return;
@@ -326,7 +343,14 @@ void AtomicBatch<Layout>::RequireUnchanged(uint32_t index) {
 template <class Layout>
 Attempt AtomicBatch<Layout>::Commit(StructureChange<Layout>& change) {
   const Attempt attempt = commit_.Apply(change);
-  if (attempt == Attempt::kDone) TellVersion(change.version());
+  if (attempt != Attempt::kDone) return attempt;
+  TellVersion(change.version());
+  for (const KeyState* const state : lists_.keys) {
+    const bool was_there = state->changed && state->found.present;
+    if (was_there && HasExpired(DeadlineOf(state->found.value), now_ms_)) {
+      TellExpired(core_, state->key);
+    }
+  }
   return attempt;
 }
 

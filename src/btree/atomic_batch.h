@@ -109,7 +109,7 @@ class AtomicBatch {
   void ReadPieces(KeyState* state);
   // `pieces`, and their `edit`: the value to store, if it is in pieces; else the effect has it.
   void SetState(KeyState& state, const PointEffect& effect, std::optional<StoredValue> pieces = {},
-                const PartsEffect* edit = nullptr);
+                EditedPieces* edit = nullptr);
   Attempt Commit(StructureChange<Layout>& change);
 
   Core& core_;
@@ -144,6 +144,7 @@ class AtomicBatch {
   bool applies_ = false;  // the slot is a function
   bool stored_ = false;   // the request that is performed now has stored something
   bool undoes_ = false;   // the part that is performed now may be taken back while others are not
+  uint32_t part_ = 0;     // the number of that part, in all tries
 };
 
 }  // namespace skep::btree

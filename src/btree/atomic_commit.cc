@@ -101,10 +101,11 @@ bool AtomicCommit<Layout>::PrepareAll(StructureChange<Layout>& change, Storing& 
 template <class Layout>
 bool AtomicCommit<Layout>::ListEdits(const LockedLeaf& leaf, Storing& storing) {
   lists_.edits.clear();
+  lists_.found.clear();
   for (uint32_t i = leaf.begin; i < leaf.end; ++i) {
     const KeyState& state = *lists_.keys[i];
     if (!state.changed || (!state.present && !state.found.present)) continue;
-    if (lists_.edits.empty()) first_found_ = &state.found;
+    lists_.found.push_back(&state.found);
     LeafEdit& edit = lists_.edits.emplace_back();
     edit.key = state.key;
     edit.stored_key = state.found.key;
@@ -149,8 +150,10 @@ bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLe
     const uint32_t bytes = Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
                                              edit.erase ? nullptr : &edit.value, bytes_max, bench);
     if (bytes != 0 && bytes <= bytes_max) {
-      return !lists_.separators.empty() ||
-             change.ReplaceByMerged(leaf.place.link, node, bench, bytes);
+      if (!lists_.separators.empty()) return true;
+      if (!change.ReplaceByMerged(leaf.place.link, node, bench, bytes)) return false;
+      ListReplaced(change, leaf);
+      return true;
     }
   }
   std::vector<LeafItem> items;
@@ -161,7 +164,25 @@ bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLe
     NoteSeparators(items);
     return true;
   }
-  return !lists_.separators.empty() || change.ReplaceByLeaf(leaf.place.link, node, items, fences);
+  if (!lists_.separators.empty()) return true;
+  if (!change.ReplaceByLeaf(leaf.place.link, node, items, fences)) return false;
+  ListReplaced(change, leaf);
+  return true;
+}
+
+// Lists the blocks that the leaf, which is merged, no longer names: of the values that the edits
+// replace, as its other items stay. A key's block may also be named by an older item in the log, so
+// a leaf that has such keys is gone through.
+template <class Layout>
+void AtomicCommit<Layout>::ListReplaced(StructureChange<Layout>& change, const LockedLeaf& leaf) {
+  if (Layout::HasOutsideKeys(core_.codec, leaf.place.node, leaf.place.word.used())) return;
+  change.TellsGone();
+  for (size_t i = 0; i < lists_.edits.size(); ++i) {
+    const Found& found = *lists_.found[i];
+    if (!found.present || !found.value.outside) continue;
+    const LeafEdit& edit = lists_.edits[i];
+    AddReplaced(core_.arena, found.value, edit.erase ? nullptr : &edit.value, &lists_.replaced);
+  }
 }
 
 // Cuts the items of a leaf into pieces that fit into leaves with room to grow, and notes where.
@@ -209,7 +230,7 @@ bool AtomicCommit<Layout>::AppendAll(StructureChange<Layout>& change, const Lock
   const auto items = static_cast<uint32_t>(lists_.edits.size());
   if (!Layout::HasLogRoom(core_.codec, node, used, bytes, items)) return false;
   Found later;
-  const Found* found = first_found_;
+  const Found* found = lists_.found.front();
   for (const LeafEdit& edit : lists_.edits) {
     if (found == nullptr) {
       // Looks among the items written just now, too.

@@ -41,6 +41,7 @@ class AtomicCommit {
   bool ListEdits(const LockedLeaf& leaf, Storing& storing);
   bool AppendAll(StructureChange<Layout>& change, const LockedLeaf& leaf);
   bool Merge(StructureChange<Layout>& change, const LockedLeaf& leaf);
+  void ListReplaced(StructureChange<Layout>& change, const LockedLeaf& leaf);
   void NoteSeparators(std::span<const LeafItem> items);
   Attempt SplitAll();
   bool Shrinks() const;
@@ -51,7 +52,6 @@ class AtomicCommit {
   ThreadState& thread_;
   SplitJoin<Layout>& split_join_;
   AtomicLists& lists_;
-  const Found* first_found_ = nullptr;  // result of Find for the first of lists_.edits
   Arena::Limit limit_ = Arena::Limit::kObey;
 };
 

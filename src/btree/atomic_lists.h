@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "btree/edited_pieces.h"
 #include "btree/leaf_edit.h"
 #include "btree/node_items.h"
 #include "btree/reader.h"
-#include "engine/value_parts.h"
 #include "skep/batch.h"
 
 namespace skep::btree {
@@ -22,10 +22,10 @@ struct KeyState {
   std::string_view key;  // lives as long as the batch
   Found found;           // the tree's item, maybe expired; its views live as long as the epoch
   bool present = false;  // now, after the changes so far
+  // The value. Of one in pieces it is empty until the batch has read it whole.
   std::string_view value;
-  // The value, if it lies in pieces and the batch has not read it: then `value` is empty.
-  std::optional<StoredValue> pieces;
-  const PartsEffect* edit = nullptr;  // what the batch makes of `pieces`; null: nothing
+  std::optional<StoredValue> pieces;  // of a value in pieces
+  EditedPieces* edit = nullptr;       // what the batch makes of `pieces`; null: nothing
   uint64_t deadline_ms = 0;
   uint8_t type = kPlainType;
   bool changed = false;
@@ -34,7 +34,7 @@ struct KeyState {
 
 // The bytes of the value that the batch has given to the key.
 inline size_t ValueBytes(const Codec& codec, const KeyState& state) {
-  if (state.edit != nullptr) return state.edit->size;
+  if (state.edit != nullptr) return state.edit->size();
   return state.pieces ? codec.SizeOf(*state.pieces) : state.value.size();
 }
 
@@ -67,9 +67,9 @@ struct AtomicLists {
   std::vector<LockedLeaf> leaves;
 
   // Lists of the requests.
-  std::vector<std::pair<KeyState*, KeyState>> undo;  // states before the part changed them
-  std::vector<uint32_t> wrote;                       // slots that changed something, ascending
-  std::vector<std::unique_ptr<PartsEffect>> edits_of_parts;  // of the states
+  std::vector<std::pair<KeyState*, KeyState>> undo;   // states before the part changed them
+  std::vector<uint32_t> wrote;                        // slots that changed something, ascending
+  std::vector<std::unique_ptr<EditedPieces>> edited;  // values that states name
   std::vector<uint32_t> changed_by_batch;  // slots whose condition fails by the batch's own writes
 
   // Lists of AtomicPoints.
@@ -79,6 +79,7 @@ struct AtomicLists {
 
   // Lists of AtomicCommit.
   std::vector<LeafEdit> edits;                              // edits of one leaf
+  std::vector<const Found*> found;                          // the leaf's item for each of them
   std::vector<std::pair<NodeHeader*, uint32_t>> log_items;  // get the version when it is drawn
   std::vector<OutsideBlock> replaced;   // blocks of values that are to be retired
   std::vector<std::string> separators;  // where leaves must be split first

@@ -2,11 +2,34 @@
 
 #include <algorithm>
 
-#include "btree/compare_bytes.h"
+#include "base/compare_bytes.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
 
 namespace skep::btree {
+
+namespace {
+
+// Sorts keys. Those of a batch often are a few ascending runs, each below all before it: then each
+// run is moved to the front, which takes kRunsMax moves of a key at most.
+void SortNamed(std::vector<NamedKey>& named) {
+  constexpr int kRunsMax = 8;
+  const auto is_below = [](const NamedKey& a, const NamedKey& b) {
+    return CompareBytes(a.key, b.key) < 0;
+  };
+  auto sorted = std::is_sorted_until(named.begin(), named.end(), is_below);
+  for (int runs = 1; sorted != named.end(); ++runs) {
+    const auto end = std::is_sorted_until(sorted, named.end(), is_below);
+    if (runs == kRunsMax || !is_below(*std::prev(end), named.front())) {
+      std::ranges::sort(named, is_below);
+      return;
+    }
+    std::rotate(named.begin(), sorted, end);
+    sorted = end;
+  }
+}
+
+}  // namespace
 
 template <class Layout>
 Attempt AtomicPoints<Layout>::Try() {
@@ -34,10 +57,7 @@ void AtomicPoints<Layout>::ListNamed() {
     if (r.op != Op::kMove) continue;
     named.push_back({.key = r.other, .slot = slot, .is_other = true, .writes = true});
   }
-  const auto is_below = [](const NamedKey& a, const NamedKey& b) {
-    return CompareBytes(a.key, b.key) < 0;
-  };
-  if (!std::ranges::is_sorted(named, is_below)) std::ranges::sort(named, is_below);
+  SortNamed(named);
 }
 
 // Makes a state for each of the keys, all of which are to be locked.

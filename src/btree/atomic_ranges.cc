@@ -398,7 +398,7 @@ void AtomicRanges<Layout>::PerformRange(uint32_t index) {
     KeyState& state = StateOf(key);
     PointEffect effect = {.action = PointEffect::Action::kErase};
     std::optional<StoredValue> pieces;
-    const PartsEffect* edit = nullptr;
+    EditedPieces* edit = nullptr;
     if (r.op == Op::kExpireRange) {
       if (count == most) {
         stop_before(key);
@@ -445,9 +445,13 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
   outcome = {.verdict = Verdict::kDone};
   out_.BeginItems(index);
   seen_ = std::max(seen_, core_.Stamp(core_.versions.last_drawn()));
+  // Keys from here on are not drawn (CollectionEngine hides them); empty: all are.
+  const std::string_view end = request(index).key;
+  const auto is_hidden = [&](std::string_view key) { return !end.empty() && key >= end; };
   std::vector<Item> added;
   uint64_t erased = 0;
   for (auto& [key, state] : states_) {
+    if (is_hidden(key)) continue;
     const bool was_present =
         state.found.present && !HasExpired(DeadlineOf(state.found.value), now_ms_);
     if (state.present && !was_present) {
@@ -458,15 +462,21 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
   Sampler<Layout> sampler(core_, request(index).random, now_ms_);
   // The counters may lag a little behind the tree.
   const uint64_t before = std::max(core_.ItemCount(), erased);
-  const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
-  if (lot < added.size()) {
-    out_.AddItem(index, added[lot]);
-    return;
-  }
   constexpr int kRounds = 64;
+  bool draws_lot = true;
   for (int round = 0; round < kRounds; ++round) {
+    if (draws_lot) {
+      const uint64_t lot = sampler.Below(std::max<uint64_t>(1, before - erased + added.size()));
+      if (lot < added.size()) {
+        out_.AddItem(index, added[lot]);
+        return;
+      }
+    }
     const auto item = sampler.Draw();
     if (!item) break;
+    // The number of hidden keys is in `before`, that of erased ones is not.
+    draws_lot = is_hidden(item->key);
+    if (draws_lot) continue;
     const auto state = states_.find(item->key);
     if (state != states_.end() && !state->second.present) continue;
     const auto now = [&] {
@@ -475,14 +485,29 @@ void AtomicRanges<Layout>::PerformSample(uint32_t index) {
     out_.AddItem(index, state == states_.end() ? *item : now());
     return;
   }
-  // The batch has deleted most of the keys: takes any that is left.
-  outcome.verdict = Verdict::kAbsent;
-  ForEachForward(request(index), {}, {}, true, [&](const Item& item, uint8_t type) {
-    outcome.verdict = Verdict::kDone;
+  SampleFirst(index, sampler);
+}
+
+// Draws one of the first keys: the batch has deleted most of them, or most are hidden.
+template <class Layout>
+void AtomicRanges<Layout>::SampleFirst(uint32_t index, Sampler<Layout>& sampler) {
+  constexpr uint64_t kKeysMax = 1024;
+  const std::string_view end = request(index).key;
+  uint64_t keys = 0;
+  ForEachForward(request(index), {}, end, end.empty(),
+                 [&](const Item&, uint8_t) { return ++keys < kKeysMax; });
+  if (keys == 0) {
+    out_.outcome(index).verdict = Verdict::kAbsent;
+    return;
+  }
+  uint64_t left = sampler.Below(keys);
+  ForEachForward(request(index), {}, end, end.empty(), [&](const Item& item, uint8_t type) {
+    if (left-- > 0) return true;
     out_.AddItem(index, Sampled(item, type));
     return false;
   });
 }
+
 template class AtomicRanges<PaperLayout>;
 template class AtomicRanges<HeadLayout>;
 

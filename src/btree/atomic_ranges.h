@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "btree/atomic_batch.h"
+#include "btree/sampler.h"
 
 namespace skep::btree {
 
@@ -100,6 +101,7 @@ class AtomicRanges final : public AtomicBatch<Layout> {
   void RequireEmpty(uint32_t index);
   void PerformScan(uint32_t index);
   void PerformSample(uint32_t index);
+  void SampleFirst(uint32_t index, Sampler<Layout>& sampler);
   Item ItemOf(const Request& r, std::string_view key, KeyState& state);
   Item ItemOf(const Request& r, std::string_view key, Cursor<Layout>& cursor);
   template <typename Visit>

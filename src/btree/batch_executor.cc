@@ -42,6 +42,7 @@ Version BatchExecutor<Layout>::Execute() {
   const Version ticket = DoBatch();
   core_.versions.LeaveEpoch(thread_);
   if (writes_) core_.versions.EndWrites(thread_);
+  pin_.reset();
   return ticket;
 }
 
@@ -212,7 +213,9 @@ void BatchExecutor<Layout>::DoReads(Version at) {
 template <class Layout>
 void BatchExecutor<Layout>::Read(uint32_t i, Version at) {
   if (IsTimeToRest(i)) RestReading();
-  look_ahead_.Prepare(batch_.requests(), i);
+  // Searches for floors come from a look-up of parts of one collection, which asks in order.
+  const bool seeks_floors = request(i).op == Op::kScan && request(i).has(Request::kSeekFloor);
+  look_ahead_.Prepare(batch_.requests(), i, seeks_floors);
   if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
     out_.Refuse(i, s);
   } else if (IsRange(request(i).op)) {
@@ -252,7 +255,7 @@ inline Version BatchExecutor<Layout>::GetNewest(uint32_t i) {
 
 template <class Layout>
 void BatchExecutor<Layout>::DoRange(uint32_t i, Version at) {
-  const Ranges<Layout> ranges(core_, at, now_ms_);
+  const Ranges<Layout> ranges(core_, at, now_ms_, &thread_.scanned);
   switch (request(i).op) {
     case Op::kScan: {
       if (out_.LeavesOutScan(i)) return;

@@ -21,7 +21,8 @@ BtreeEngineOf<Layout>::BtreeEngineOf(const EngineOptions& options)
     : BtreeEngine(options),
       core_(options, gate_, now_, watches_, contents_, Layout::kFrontBytes),
       upkeep_(core_),
-      expirer_(core_) {
+      expirer_(core_),
+      log_merger_(core_) {
   contents_.Bind(core_);
 }
 
@@ -50,10 +51,9 @@ Version BtreeEngineOf<Layout>::Execute(Batch& batch) {
   }
   btree::BatchExecutor<Layout> executor(core_, upkeep_, traits(), thread, batch);
   const Version ticket = executor.Execute();
-  if (executor.wrote()) {
-    upkeep_.Release();
-    upkeep_.AfterBatch(thread);
-  }
+  if (executor.wrote()) upkeep_.Release();
+  const bool merged = log_merger_.Run(thread);
+  if (executor.wrote() || merged) upkeep_.AfterBatch(thread);
   return core_.Stamp(ticket);
 }
 

@@ -11,6 +11,7 @@
 #include "btree/btree_engine.h"
 #include "btree/core.h"
 #include "btree/expirer.h"
+#include "btree/log_merger.h"
 #include "btree/reclaim.h"
 #include "btree/upkeep.h"
 
@@ -49,7 +50,7 @@ class ContentsOf final : public NodeContents {
 }  // namespace btree
 
 template <class Layout>
-class BtreeEngineOf final : public BtreeEngine {
+class BtreeEngineOf final : public BtreeEngine, public ExpirySource {
  public:
   explicit BtreeEngineOf(const EngineOptions& options);
   ~BtreeEngineOf() override;
@@ -58,6 +59,9 @@ class BtreeEngineOf final : public BtreeEngine {
   bool CreateRoot();
 
   Version Execute(Batch& batch) override;
+  void ObserveExpiry(ExpiryObserver* observer) override {
+    core_.expiry_observer.store(observer, std::memory_order_release);
+  }
   bool Maintain(uint64_t now_ms) override;
   void Release() override { upkeep_.Release(); }
   // Null, too, for a tree that has had more than a leaf.
@@ -73,6 +77,7 @@ class BtreeEngineOf final : public BtreeEngine {
   mutable btree::Core core_;
   btree::Upkeep upkeep_;
   btree::Expirer<Layout> expirer_;
+  btree::LogMerger<Layout> log_merger_;
 };
 
 }  // namespace skep

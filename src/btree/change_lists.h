@@ -21,8 +21,9 @@ struct ChangeLists {
     Link link;
     NodeHeader* node;
     ArenaAddress at;
-    NodeHeader* replaces;  // null: a new LID
-    uint64_t left, right;  // of a replaced leaf, when the new one was built
+    NodeHeader* replaces;    // null: a new LID
+    uint64_t left, right;    // of a replaced leaf, when the new one was built
+    bool lists_gone = true;  // blocks that the old node names and the new one does not, are listed
   };
   struct Leaving {
     Link link;

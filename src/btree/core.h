@@ -30,6 +30,7 @@
 #include "btree/tries.h"
 #include "btree/versions.h"
 #include "engine/engine.h"
+#include "engine/expiry_observer.h"
 #include "engine/leaf_board.h"
 
 namespace skep::btree {
@@ -99,8 +100,10 @@ struct Core {
   SyncHook hook;  // set before the first operation
   ExpiryQueue expiry;
   std::atomic<uint64_t> expired_keys{0};  // expired keys whose items have left the tree
+  std::atomic<ExpiryObserver*> expiry_observer{nullptr};  // release and acquire: it is used
   // Set once an outside block was made: nodes may name blocks.
   std::atomic<bool> has_blocks{false};
+  std::atomic<uint64_t> log_merges{0};  // merges of logs that scans had gone through
   std::atomic<uint64_t> leaves{0};
   std::atomic<uint64_t> inner_nodes{0};
   std::atomic<uint32_t> leaf_items_max{1};  // at least the keys of any leaf that ever was

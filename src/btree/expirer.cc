@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "btree/expired_keys.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/writer.h"
@@ -91,6 +92,7 @@ template <class Layout>
 void Expirer<Layout>::TryClean(ThreadState& thread, const LeafPlace& place, uint64_t now_ms) {
   std::vector<typename Layout::LeafItem> items;
   split_join_.Gather(place.node, place.word.used(), &items);
+  const std::vector<std::string> keys = ExpiredKeysOf(core_, items, now_ms);
   const uint64_t expired = EraseExpired(now_ms, &items);
   const auto fences = Layout::FencesOf(core_.codec, place.node);
   const uint32_t bytes = Layout::LeafBytes(core_.codec, items, fences);
@@ -109,6 +111,7 @@ void Expirer<Layout>::TryClean(ThreadState& thread, const LeafPlace& place, uint
   }
   change.Publish();
   CountExpired(core_, thread, expired);
+  TellExpired(core_, keys);
   if (bytes < Layout::FixedBytes(g) + g.underflow_bytes()) split_join_.Balance(thread, lower);
 }
 

@@ -59,6 +59,8 @@ concept HasLeafView =
       { leaf.Find(key, spot) } -> std::same_as<Found>;
       // The number of keys that have a value.
       { leaf.CountPresent() } -> std::same_as<uint32_t>;
+      // The version of the newest visible item; the node version if no log item is visible.
+      { leaf.newest_version() } -> std::same_as<Version>;
       { leaf.node() } -> std::same_as<const NodeHeader*>;
       { leaf.used() } -> std::same_as<uint32_t>;
 
@@ -91,14 +93,15 @@ concept HasLeafCursor = requires(typename L::LeafCursor cursor, const typename L
   requires std::constructible_from<typename L::LeafCursor, const typename L::Leaf&>;
   { view.valid() } -> std::same_as<bool>;
   cursor.SeekFirst();
+  // The caller will then go on for at most `items` items; UINT32_MAX: it may go back as well.
+  cursor.SeekFirst(items);
   cursor.SeekLast();
   // Move to the first key >= `key`, or to the last key < `key`. `where` says whether the leaf
   // covers it.
   cursor.SeekAtLeast(key);
   cursor.SeekAtLeast(key, where);
   cursor.SeekBelow(key, where);
-  // Like SeekAtLeast, for a key of the leaf whose spot may be known. The caller will then go on for
-  // at most `items` items.
+  // Like SeekAtLeast, for a key of the leaf whose spot may be known; `items` as of SeekFirst.
   cursor.SeekAtLeast(key, spot, items);
 
   // Next() and Prev() require valid().
@@ -107,6 +110,8 @@ concept HasLeafCursor = requires(typename L::LeafCursor cursor, const typename L
   { view.key() } -> std::same_as<StoredKey>;
   { view.value() } -> std::same_as<StoredValue>;
   { view.version() } -> std::same_as<Version>;  // as Found::version
+  // How many items of the log the cursor has put into the order of keys.
+  { view.log_items() } -> std::same_as<uint32_t>;
   // The common form of all items of the leaf, if they have one and are plain.
   { view.plain_form() } -> std::same_as<std::optional<PlainForm>>;
   // Copies up to `items` items from the current one on, as long as they have the plain form, and
@@ -129,6 +134,9 @@ concept HasInnerView = requires(const typename L::Inner inner, std::string_view 
   // ChildOf in two steps: the first fetches the link, the second reads it.
   { inner.Locate(key) } -> std::same_as<uint64_t>;
   { inner.Located(located) } -> std::same_as<Link>;
+  // Locate for a key that is not below another one, which has this result. Cheaper if both have one
+  // child, and the layout can tell that.
+  { inner.LocateFrom(key, located) } -> std::same_as<uint64_t>;
   { inner.leftmost() } -> std::same_as<Link>;
   { inner.rightmost() } -> std::same_as<Link>;
   // Copies the separators and children 1 .. count(), in order. Cost: the whole node.
@@ -154,6 +162,9 @@ concept ReadsNodes = requires(const Codec& codec, const NodeHeader* node, NodeHe
   // Appends every outside block that belongs to the node: those of fences and separators, of all
   // keys, and of the values that no later log item replaces. Cost: the whole node.
   L::BlocksOf(codec, node, used, blocks);
+  // Whether the key of an item of the leaf, old or new, lies in an outside block. Cost: a look at
+  // each item, or at the form of all.
+  { L::HasOutsideKeys(codec, node, used) } -> std::same_as<bool>;
   // NodeDeadline: no item of the leaf, old or new, has an earlier deadline than this. LowerDeadline
   // makes it earlier, before the item with that deadline can be seen, and returns whether it did;
   // the caller has locked the leaf or builds it.
@@ -230,6 +241,8 @@ concept BuildsNodes =
       // the key gets the value, or is deleted if `value` is null. If the result is more than
       // `bytes_max`, nothing was built, as it would not fit.
       { L::MergeLeaf(codec, node, used, key, value, bytes_max, buffer) } -> std::same_as<uint32_t>;
+      // MergeLog builds the same of the items alone, without an edit.
+      { L::MergeLog(codec, node, used, bytes_max, buffer) } -> std::same_as<uint32_t>;
       // GatherPlain copies the leaf's items as of `used`, if all are plain and of one form;
       // BuildLeaf builds a leaf of such a run.
       { L::GatherPlain(codec, node, used, scratch) } -> std::same_as<ItemSpan>;

@@ -317,8 +317,9 @@ class LeafScenario {
     LeafSpot spot = leaf.Prefetch(key);
     leaf.PrefetchItems(items, &spot);
     Cursor cursor(leaf);
-    cursor.SeekAtLeast(key, spot, items);
-    auto it = values.lower_bound(key);
+    const bool from_key = random_.Chance(3, 4);
+    from_key ? cursor.SeekAtLeast(key, spot, items) : cursor.SeekFirst(items);
+    auto it = from_key ? values.lower_bound(key) : values.begin();
     for (uint32_t i = 0; i < items; ++i, ++it, cursor.Next()) {
       ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, values, it));
       if (!cursor.valid()) return;

@@ -62,6 +62,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/compare_bytes.h"
 #include "btree/core.h"
 #include "btree/leaf_directory.h"
 #include "btree/reader.h"
@@ -95,9 +96,11 @@ class LookAhead {
   LookAhead(Core& core, ThreadState& thread) : core_(core), thread_(thread), reader_(core) {}
 
   // Called for each request in turn, before it is executed. Looks for the leaves of a window of
-  // requests whenever one begins, and forgets the places of the window before.
-  void Prepare(Requests requests, uint32_t i) {
+  // requests whenever one begins, and forgets the places of the window before. `ascend`: the keys
+  // of the requests mostly do, so one that has the leaf of the key before it is found from there.
+  void Prepare(Requests requests, uint32_t i, bool ascend = false) {
     if (i % kWindow == 0) {
+      ascend_ = ascend;
       Look(requests, i);
       if (has_scans_) FetchScan(requests, i);
     }
@@ -207,6 +210,7 @@ class LookAhead {
   // True: since the window was looked at, nothing was done but reads at its places.
   bool is_fresh_ = false;
   bool has_scans_ = false;  // the window has scans whose items are fetched one by one
+  bool ascend_ = false;     // the keys of the window's requests mostly ascend
   bool samples_ = false;    // a request without a window is to be counted
   std::array<Path, kWindow> paths_;
 };
@@ -337,9 +341,16 @@ void LookAhead<Layout>::DescendInner(Requests requests) {
     core_.Sync(SyncPoint::kReaderAtChild);
   }
   if (top == 0) return;
+  const Path* before = nullptr;
+  std::string_view key_before;
   ForEachPath(requests, [&](Path& path, const Request& r) {
     if (path.level == 0) return;
-    path.located = typename Layout::Inner(core_.codec, path.node).Locate(r.key);
+    const typename Layout::Inner inner(core_.codec, path.node);
+    const bool is_near = ascend_ && before != nullptr && before->node == path.node &&
+                         CompareBytes(key_before, r.key) <= 0;
+    path.located = is_near ? inner.LocateFrom(r.key, before->located) : inner.Locate(r.key);
+    before = &path;
+    key_before = r.key;
   });
   ForEachPath(requests, [&](Path& path, const Request&) {
     if (path.level == 0) return;

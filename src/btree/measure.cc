@@ -116,6 +116,7 @@ void AddCounters(const Core& core, TreeStatistics* tree) {
   tree->table_held = core.table.held_bytes();
   tree->reclaim_held = core.reclaimer.held_bytes();
   tree->directory_held = core.directory.held_bytes();
+  tree->log_merges = core.log_merges.load(std::memory_order_relaxed);
 }
 
 void Report(const TreeStatistics& tree, const Engine::StatsVisitor& visit) {
@@ -128,6 +129,7 @@ void Report(const TreeStatistics& tree, const Engine::StatsVisitor& visit) {
   visit("used_bytes", tree.used_bytes);
   visit("fill_percent", Scaled(100, tree.used_bytes, tree.node_bytes));
   visit("log_bytes", tree.log_bytes);
+  visit("log_merges", tree.log_merges);
   visit("chain_buffers", tree.chain_buffers);
   visit("chain_max", tree.chain_max);
   visit("executing", tree.executing);

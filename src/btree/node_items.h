@@ -51,6 +51,7 @@ struct Found {
 
   // The layout's AppendToLog needs these.
   uint16_t head = 0;          // HeadLayout: the key's head in this node
+  uint16_t rank = 0;          // HeadLayout: its place among the sorted items (heads::RankOf)
   uint16_t back_pointer = 0;  // PaperLayout
   uint8_t order_hint = 0;     // PaperLayout
 };

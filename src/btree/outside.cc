@@ -16,7 +16,7 @@ void Write(const Arena& arena, const Pieces& pieces, const PartEdit& edit) {
     const size_t at = offset % kPieceBytes;
     const size_t size = std::min(left.size(), PieceBytesOf(pieces.size(), piece) - at);
     auto* const to = reinterpret_cast<char*>(arena.At(pieces.address(piece)));
-    std::memcpy(to + kOutsideHeaderBytes + at, left.data(), size);
+    std::memcpy(to + kPieceHeaderBytes + at, left.data(), size);
     left.remove_prefix(size);
     offset += size;
   }
@@ -56,10 +56,7 @@ bool Storing::AddValue(std::string_view value, char* stub) {
     return Add(value, static_cast<uint32_t>(value.size()), stub);
   }
   return AddPieces(value.size(), stub, [&](size_t piece, ArenaAddress* at) {
-    const std::string_view bytes = value.substr(piece * kPieceBytes, kPieceBytes);
-    char* const to = AddPiece(bytes.size(), at);
-    if (to != nullptr) std::memcpy(to, bytes.data(), bytes.size());
-    return to != nullptr;
+    return CopyPiece(value.substr(piece * kPieceBytes, kPieceBytes), at);
   });
 }
 
@@ -75,11 +72,20 @@ char* Storing::AddBlock(size_t bytes, std::vector<OutsideBlock>& blocks, ArenaAd
 }
 
 char* Storing::AddPiece(size_t bytes, ArenaAddress* at) {
-  char* const to = AddBlock(bytes, pieces_, at);
+  constexpr size_t kPinsBytes = kPieceHeaderBytes - kOutsideHeaderBytes;
+  char* const to = AddBlock(bytes + kPinsBytes, pieces_, at);
   if (to == nullptr) return nullptr;
   const Version born = core_.Stamp(core_.versions.last_drawn());
   std::memcpy(to - kOutsideHeaderBytes, &born, sizeof born);
-  return to;
+  std::memset(to, 0, kPinsBytes);
+  return to + kPinsBytes;
+}
+
+// Makes a piece of the bytes. False: no memory.
+bool Storing::CopyPiece(std::string_view bytes, ArenaAddress* at) {
+  char* const to = AddPiece(bytes.size(), at);
+  if (to != nullptr) std::memcpy(to, bytes.data(), bytes.size());
+  return to != nullptr;
 }
 
 bool Storing::Add(std::string_view bytes, uint32_t whole_size, char* stub) {
@@ -126,9 +132,7 @@ bool Storing::CopyPieces(const StoredValue& before, uint64_t deadline_ms, Stored
   char* const stub = MetadataAndStub(deadline_ms, TypeOf(before), stored);
   return AddPieces(pieces.size(), stub, [&](size_t piece, ArenaAddress* at) {
     const std::span<const char> bytes = pieces.bytes(piece);
-    char* const to = AddPiece(bytes.size(), at);
-    if (to != nullptr) std::memcpy(to, bytes.data(), bytes.size());
-    return to != nullptr;
+    return CopyPiece({bytes.data(), bytes.size()}, at);
   });
 }
 
@@ -164,6 +168,17 @@ bool Storing::Edited(const StoredValue& before, const PartsEffect& effect, uint6
   const Pieces made(core_.arena, *stored);
   for (const PartEdit& edit : effect.edits) Write(core_.arena, made, edit);
   return true;
+}
+
+bool Storing::Edited(const StoredValue& before, const EditedPieces& after, uint64_t deadline_ms,
+                     StoredValue* stored) {
+  const Pieces pieces(core_.arena, before);
+  char* const stub = MetadataAndStub(deadline_ms, TypeOf(before), stored);
+  return AddPieces(after.size(), stub, [&](size_t piece, ArenaAddress* at) {
+    if (after.HasChanged(piece)) return CopyPiece(after.bytes(piece), at);
+    *at = pieces.address(piece);
+    return true;
+  });
 }
 
 void Storing::SetBorn(Version version) {

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "btree/core.h"
+#include "btree/edited_pieces.h"
 #include "btree/pieces.h"
 #include "btree/stored.h"
 #include "btree/versions.h"
@@ -56,6 +57,9 @@ class Storing {
   // old ones elsewhere. False: no memory.
   bool Edited(const StoredValue& before, const PartsEffect& effect, uint64_t deadline_ms,
               StoredValue* stored);
+  // Likewise, of what an atomic batch has made of the value.
+  bool Edited(const StoredValue& before, const EditedPieces& after, uint64_t deadline_ms,
+              StoredValue* stored);
 
   // Sets the version at which the blocks made so far are born. Called before anybody can see them.
   // Pieces of values have an earlier one, that was the last one when they were made: so the leaf is
@@ -78,6 +82,7 @@ class Storing {
   bool AddValue(std::string_view value, char* stub);
   char* AddBlock(size_t bytes, std::vector<OutsideBlock>& blocks, ArenaAddress* at);
   char* AddPiece(size_t bytes, ArenaAddress* at);
+  bool CopyPiece(std::string_view bytes, ArenaAddress* at);
   bool Add(std::string_view bytes, uint32_t whole_size, char* stub);
   template <typename Fill>
   bool AddPieces(size_t size, char* stub, Fill fill);

@@ -1,6 +1,9 @@
 // Tests the freeing of outside blocks when whole nodes leave at once.
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+
 #include "btree/testing/tree_test_tree.h"
 
 namespace skep::btree {
@@ -27,6 +30,42 @@ TEST_P(OutsideBlocks, NamedTwiceInADetachedLeafAreFreedOnce) {
   tree.DeleteRange(Range::All());
   tree.ExpectHolds({});
   tree.ExpectNothingLeaked();
+}
+
+// Goal: when an atomic batch merges a leaf, the blocks that the leaf no longer names are freed
+// once: those of values that were replaced, and those of keys that are gone.
+// Method: atomic batches put and erase keys of a leaf or two at random, so that leaves are merged
+// often; the keys, the values, both or neither are too long for a node. Then the arena has what the
+// tree names, and no more.
+TEST_P(OutsideBlocks, AreFreedWhenAnAtomicBatchMergesALeaf) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  for (const size_t key_bytes : {3, 103}) {
+    for (const size_t value_bytes : {10, 500}) {
+      TestTree tree;
+      State expected;
+      for (int step = 0; step < 300; ++step) {
+        Batch batch(Batch::Kind::kAtomic);
+        for (size_t edits = rng() % 4 + 1; edits > 0; --edits) {
+          std::string key = std::to_string(100 + rng() % 30);
+          key.resize(key_bytes, 'k');
+          if (rng() % 3 == 0) {
+            batch.Delete(batch.scratch().Copy(key));
+            expected.erase(key);
+          } else {
+            const std::string value(value_bytes, static_cast<char>('a' + rng() % 26));
+            batch.Put(batch.scratch().Copy(key), batch.scratch().Copy(value));
+            expected[key] = value;
+          }
+        }
+        tree.Execute(batch);
+        ASSERT_TRUE(batch.applied());
+      }
+      tree.ExpectHolds(expected);
+      tree.ExpectNothingLeaked();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, OutsideBlocks, EachLayout(), LayoutName);

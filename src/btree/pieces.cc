@@ -14,12 +14,14 @@ ArenaAddress Pieces::address(size_t piece) const {
 
 std::span<const char> Pieces::bytes(size_t piece) const {
   const auto* const block = reinterpret_cast<const char*>(arena_.At(address(piece)));
-  return {block + kOutsideHeaderBytes, PieceBytesOf(size_, piece)};
+  return {block + kPieceHeaderBytes, PieceBytesOf(size_, piece)};
 }
 
 OutsideBlock Pieces::block(size_t piece) const {
-  const size_t bytes = kOutsideHeaderBytes + PieceBytesOf(size_, piece);
-  return {.at = address(piece), .bytes = static_cast<uint32_t>(bytes)};
+  const size_t bytes = kPieceHeaderBytes + PieceBytesOf(size_, piece);
+  return {.at = address(piece),
+          .bytes = static_cast<uint32_t>(bytes),
+          .value_bytes = OutsideBlock::kPiece};
 }
 
 void Pieces::Read(size_t offset, std::span<char> to) const {
@@ -34,7 +36,7 @@ void Pieces::Read(size_t offset, std::span<char> to) const {
 
 void AddPieces(const Arena& arena, std::vector<OutsideBlock>* blocks) {
   for (size_t i = 0, tables_end = blocks->size(); i < tables_end; ++i) {
-    if ((*blocks)[i].value_bytes == 0) continue;
+    if (!(*blocks)[i].is_table()) continue;
     const Pieces pieces(arena, (*blocks)[i]);
     for (size_t piece = 0; piece < pieces.count(); ++piece) blocks->push_back(pieces.block(piece));
   }
@@ -46,7 +48,7 @@ void AddReplaced(const Arena& arena, const StoredValue& before, const StoredValu
   const OutsideBlock made = after != nullptr && after->outside ? BlockOf(*after) : OutsideBlock{};
   if (old.at == made.at) return;
   blocks->push_back(old);
-  if (old.value_bytes == 0) return;
+  if (!old.is_table()) return;
   const Pieces pieces(arena, old);
   const Pieces now(arena, made);
   for (size_t piece = 0; piece < pieces.count(); ++piece) {
@@ -58,7 +60,7 @@ void AddReplaced(const Arena& arena, const StoredValue& before, const StoredValu
 
 void AddPiecesGone(const Arena& arena, std::span<const OutsideBlock> made,
                    std::vector<OutsideBlock>* gone) {
-  const auto is_table = [](const OutsideBlock& block) { return block.value_bytes != 0; };
+  const auto is_table = [](const OutsideBlock& block) { return block.is_table(); };
   if (std::ranges::none_of(*gone, is_table)) return;
   std::vector<OutsideBlock> kept;
   std::ranges::copy_if(made, std::back_inserter(kept), is_table);

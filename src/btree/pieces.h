@@ -1,7 +1,8 @@
 // pieces.h: values that lie in pieces, so that a change of a part copies no more than that part.
 //
 //   stub in the node -> table:   | born, 8 | address of piece 0, 8 | address of piece 1, 8 | ...
-//                       piece:   | born, 8 | kPieceBytes bytes |     the last one has the rest
+//                       piece:   | born, 8 | pins, 8 | kPieceBytes bytes |     the last one has the
+//                                                                              rest
 //
 // How a value lies follows from its size: one of more than kContiguousMax bytes is in pieces.
 //

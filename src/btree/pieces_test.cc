@@ -8,18 +8,11 @@
 #include <vector>
 
 #include "btree/testing/tree_test_tree.h"
+#include "engine/element_functions.h"
 #include "engine/string_functions.h"
 
 namespace skep::btree {
 namespace {
-
-// Bytes that differ from place to place, so that no piece looks like another one.
-std::string BytesOfSize(size_t size, uint64_t seed) {
-  std::string bytes(size, '\0');
-  std::mt19937_64 random(seed);
-  for (char& byte : bytes) byte = static_cast<char>(random());
-  return bytes;
-}
 
 // The sizes around each limit.
 std::vector<size_t> SizesOfInterest() {
@@ -212,6 +205,147 @@ TEST_P(InPieces, AreChangedByAtomicBatches) {
   EXPECT_TRUE(scanned == expected);
   EXPECT_TRUE(Holds(expected, {}));
   tree_.ExpectNothingLeaked();
+}
+
+// Random requests of an atomic batch about one key, beside a string.
+struct Changes {
+  // Appends a request, and does the same to the string.
+  void Add(Batch& batch, const std::string& key, std::mt19937_64& random) {
+    const auto below = [&](size_t bound) { return random() % bound; };
+    const size_t at_end = below(3) == 0 ? value.size() : below(value.size());
+    const size_t offset = below(3) == 0 ? at_end / kPieceBytes * kPieceBytes : at_end;
+    const size_t size = below(2) == 0 ? 1 + below(40) : 1 + below(4 * kPieceBytes);
+    const std::string_view bytes = batch.scratch().Copy(BytesOfSize(size, random()));
+    using Returns = UpdateOptions::Returns;
+    const auto update = [&](const Function* function, Returns returns, std::string_view operand) {
+      return batch.Apply(key, function,
+                         UpdateOperand({.returns = returns}, operand, batch.scratch()));
+    };
+    switch (below(9)) {
+      case 0:
+        batch.Apply(key, functions::kAppend, bytes);
+        value += bytes;
+        break;
+      case 1:
+      case 2: {
+        const size_t at = offset + (below(6) == 0 ? below(3 * kPieceBytes) : 0);
+        batch.Apply(key, functions::kSetRange, SetRangeOperand(at, bytes, batch.scratch()));
+        value.resize(std::max(value.size(), at + size));
+        value.replace(at, size, bytes);
+        break;
+      }
+      case 3: {
+        const uint32_t slot = update(add, Returns::kNew, "\x03");
+        for (char& byte : value) byte = static_cast<char>(byte + 3);
+        returned.emplace_back(slot, value);
+        break;
+      }
+      case 4:
+        returned.emplace_back(update(max, Returns::kOld, "\xf0"), value);
+        for (char& byte : value) byte = static_cast<char>(std::max<uint8_t>(byte, 0xf0));
+        break;
+      case 5: {
+        uint64_t all = 0;
+        for (const char byte : value) all += static_cast<uint8_t>(byte);
+        returned.emplace_back(batch.Apply(key, sum, {}),
+                              std::string(reinterpret_cast<char*>(&all), sizeof(all)));
+        break;
+      }
+      case 6:
+        returned.emplace_back(batch.Get(key), value);
+        break;
+      case 7: {
+        const size_t count = 1 + below(40'000);
+        const auto first = static_cast<int64_t>(offset);
+        const auto last = static_cast<int64_t>(offset + count - 1);
+        returned.emplace_back(batch.GetRange(key, {.first = first, .last = last}),
+                              value.substr(std::min(offset, value.size()), count));
+        break;
+      }
+      default:
+        // Reads the value whole, and stores the same.
+        batch.CompareAndSet(key, batch.scratch().Copy(value), batch.scratch().Copy(value));
+        break;
+    }
+  }
+
+  std::string value;
+  std::vector<std::pair<uint32_t, std::string>> returned;  // what slots return
+  const Function* add = FindFunction(FunctionKind::kUpdate, "add", Element::kU8);
+  const Function* max = FindFunction(FunctionKind::kUpdate, "max", Element::kU8);
+  const Function* sum = FindFunction(FunctionKind::kReduce, "sum", Element::kU8);
+};
+
+// Goal: however many changes an atomic batch makes of one value in pieces, each sees those before
+// it, those of a part that is not applied are taken back, and the tree is left with what a plain
+// string has.
+// Method: random batches of random changes beside a plain model; parts fail at random. Lengths and
+// offsets meet the ends of pieces; edits are of a byte, of whole pieces, and of more.
+TEST_P(InPieces, ChangeManyTimesInOneBatch) {
+  State model;
+  std::vector<Snapshot> snapshots;
+  for (int round = 0; round < 40 * RoundsOfTests() && !HasFailure(); ++round) {
+    const std::string key = "key" + std::to_string(Below(2));
+    if (model[key].size() < 2 * kPieceBytes || Below(8) == 0) {
+      model[key] = BytesOfSize(kContiguousMax - 20 + Below(20 * kPieceBytes), random_());
+      ASSERT_EQ(tree_.Put(key, model[key]).verdict, Verdict::kDone);
+    }
+    Batch batch(Batch::Kind::kAtomic);
+    Changes changes = {.value = model[key]};
+    for (size_t part = 0, parts = 1 + Below(4); part < parts; ++part) {
+      if (part > 0) batch.BeginPart();
+      const Changes before = changes;
+      for (size_t i = 0, count = 1 + Below(6); i < count; ++i) changes.Add(batch, key, random_);
+      if (part > 0 && Below(3) == 0) {
+        batch.RequireAbsent(key);
+        changes = before;
+      }
+    }
+    tree_.Execute(batch);
+    ASSERT_TRUE(batch.applied());
+    for (const auto& [slot, bytes] : changes.returned) {
+      ASSERT_EQ(batch.outcome(slot).verdict, Verdict::kDone);
+      ASSERT_TRUE(batch.outcome(slot).value == bytes) << round << " slot " << slot;
+    }
+    model[key] = changes.value;
+    if (round % 8 == 0) snapshots.push_back(SnapshotOf(tree_, model));
+    ASSERT_TRUE(Holds(model, snapshots)) << round;
+  }
+  for (const auto& [at, state] : snapshots) tree_.CloseSnapshot(at);
+  tree_.ExpectNothingLeaked();
+}
+
+// Goal: the changes of one value in a batch take the pieces that they touch and a table in each
+// part (edited_pieces.h), and an update of a vector stores the pieces whose elements have changed.
+TEST_P(InPieces, ABatchAndAnUpdateCopyWhatTheyTouch) {
+  constexpr size_t kSize = size_t{32} << 20;
+  std::string value(kSize, '\5');
+  value[kSize / 2] = '\1';
+  value[kSize - 1] = '\1';
+  tree_.Put("key", value);
+  Batch batch(Batch::Kind::kAtomic);
+  constexpr size_t kChanges = 50;
+  for (size_t i = 0; i < kChanges; ++i) {
+    if (i % 10 == 9) batch.BeginPart();
+    batch.Apply("key", functions::kSetRange, SetRangeOperand(i * 7, "x", batch.scratch()));
+  }
+  tree_.Execute(batch);
+  // The five changes of the parts after the first one copy the piece again.
+  EXPECT_LE(batch.answer_bytes(), 6 * kPieceBytes);
+  const size_t each = 2 * kPieceBytes + kSize / kPieceBytes * 8 + 100;
+  EXPECT_LE(batch.work_bytes(), kChanges * each + 6 * kPieceBytes);
+
+  const Function* const max = FindFunction(FunctionKind::kUpdate, "max", Element::kU8);
+  tree_.MaintainAll();
+  const SnapshotRef snapshot = tree_.OpenSnapshot();
+  const uint64_t before = tree_.allocated_bytes();
+  Scratch scratch;
+  Apply("key", max, UpdateOperand({}, "\2", scratch));
+  EXPECT_LE(tree_.allocated_bytes() - before, 2 * (kPieceBytes + 16) + (32 << 10) + 2 * 4096);
+  tree_.CloseSnapshot(snapshot);
+  for (size_t i = 0; i < kChanges; ++i) value[i * 7] = 'x';
+  value[kSize / 2] = value[kSize - 1] = '\2';
+  EXPECT_TRUE(tree_.Get("key") == value);
 }
 
 // Goal: a change of a few bytes stores the pieces that it touches and a table, however large the

@@ -49,23 +49,26 @@ template <class Layout>
 void Ranges<Layout>::ScanForward(const Request& r, const std::optional<LeafPlace>& place,
                                  ScanMeter& meter) const {
   Cursor<Layout> cursor(core_, at_, now_ms_);
+  const bool ends_there = IsOfOneKey(r) && meter.MayAdd();
   const auto seek_floor = [&] {
-    cursor.SeekAtMost(r.key, place);
+    ends_there ? cursor.SeekFloor(r.key, place) : cursor.SeekAtMost(r.key, place);
     return cursor.SettleBack({});
   };
   if (!r.has(Request::kSeekFloor) || !seek_floor()) {
     if (IsEmptyRange(r)) return;
     cursor.SeekAtLeast(r.key, place, meter.room());
-  } else if (IsOfOneKey(r) && meter.MayAdd()) {
+  } else if (ends_there) {
     // Behind the floor of a key there is no key up to this one.
     AddItem(r, cursor.key(), cursor, meter);
     return;
   }
-  while (ScanLeaf(cursor, r, meter)) {
+  while (true) {
+    cursor.NoteLog(*scanned_);
+    if (!ScanLeaf(cursor, r, meter)) return;
     const LeafIterator<Layout>& leaves = cursor.leaves();
     if (leaves.unbounded() || !IsBelow(leaves.upper(), r)) return;
     if (meter.StopsAtFence(leaves.upper())) return;
-    cursor.NextLeaf();
+    cursor.NextLeaf(meter.room());
   }
 }
 
@@ -103,6 +106,7 @@ void Ranges<Layout>::ScanReverse(const Request& r, ScanMeter& meter) const {
     cursor.SeekBelow(r.other);
   }
   while (true) {
+    cursor.NoteLog(*scanned_);
     for (; cursor.valid(); cursor.Prev()) {
       const std::string_view key = cursor.key();
       if (key < r.key) return;

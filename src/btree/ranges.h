@@ -20,7 +20,10 @@ namespace skep::btree {
 template <class Layout>
 class Ranges {
  public:
-  Ranges(const Core& core, Version at, uint64_t now_ms) : core_(core), at_(at), now_ms_(now_ms) {}
+  // `scanned`, the thread's, is where Scan() notes the logs that it passes; the others do not need
+  // it.
+  Ranges(const Core& core, Version at, uint64_t now_ms, ScannedLeaves* scanned = nullptr)
+      : core_(core), at_(at), now_ms_(now_ms), scanned_(scanned) {}
 
   // `place` is the leaf of request.key at the version, if the caller knows it.
   void Scan(const Request& request, size_t bytes_max, uint32_t visits_max,
@@ -60,6 +63,7 @@ class Ranges {
   const Core& core_;
   const Version at_;
   const uint64_t now_ms_;
+  ScannedLeaves* const scanned_;
 };
 
 }  // namespace skep::btree

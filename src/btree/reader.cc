@@ -190,13 +190,24 @@ void LeafIterator<Layout>::Prev() {
 template <class Layout>
 void Cursor<Layout>::SeekAtLeast(std::string_view key, const std::optional<LeafPlace>& place,
                                  uint32_t items) {
+  EnterLeafOf(key, place);
+  in_leaf_->SeekAtLeast(key, place ? place->spot : LeafSpot(), items);
+}
+
+template <class Layout>
+void Cursor<Layout>::EnterLeafOf(std::string_view key, const std::optional<LeafPlace>& place) {
   if (place) {
     leaves_.EnterAt(*place);
   } else {
     leaves_.Seek(key);
   }
   in_leaf_.emplace(leaves_.leaf());
-  in_leaf_->SeekAtLeast(key, place ? place->spot : LeafSpot(), items);
+}
+
+template <class Layout>
+void Cursor<Layout>::SeekFloor(std::string_view key, const std::optional<LeafPlace>& place) {
+  EnterLeafOf(key, place);
+  in_leaf_->SeekAtMost(key, place ? place->spot : LeafSpot());
 }
 
 template <class Layout>
@@ -224,10 +235,10 @@ void Cursor<Layout>::SeekLast() {
 }
 
 template <class Layout>
-void Cursor<Layout>::NextLeaf() {
+void Cursor<Layout>::NextLeaf(uint32_t items) {
   leaves_.Next();
   in_leaf_.emplace(leaves_.leaf());
-  in_leaf_->SeekFirst();
+  in_leaf_->SeekFirst(items);
 }
 
 template <class Layout>

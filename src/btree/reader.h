@@ -131,6 +131,7 @@ class LeafIterator {
   void Prev();
 
   const typename Layout::Leaf& leaf() const { return *leaf_; }
+  const LeafPlace& place() const { return place_; }
   // The leaf's key range is [lower, upper). Valid until the walk has left the leaf.
   std::string_view lower() const {
     ReadFences();
@@ -176,6 +177,9 @@ class Cursor {
                    uint32_t items = UINT32_MAX);
   // Goes to the leaf where `key` belongs, and there to the last key <= `key`. `place` as above.
   void SeekAtMost(std::string_view key, const std::optional<LeafPlace>& place);
+  // Likewise, but the cursor then does not move within the leaf. Cost: less, as only what is near
+  // the key is looked at.
+  void SeekFloor(std::string_view key, const std::optional<LeafPlace>& place);
   void SeekBelow(std::string_view key);  // `key` is not empty
   void SeekLast();
 
@@ -207,10 +211,16 @@ class Cursor {
   uint8_t type() const { return TypeOf(in_leaf_->value()); }
 
   const LeafIterator<Layout>& leaves() const { return leaves_; }
+  // Notes the log items of the current leaf that the cursor has put into order.
+  void NoteLog(ScannedLeaves& scanned) const {
+    const LeafPlace& place = leaves_.place();
+    scanned.Pass(in_leaf_->log_items(), place.link, place.word.bits);
+  }
 
   // Go to the first key of the next leaf, or to the last one of the leaf before; the leaf may have
-  // none. NextLeaf() requires a bounded leaf, PrevLeaf() a lower fence that is not empty.
-  void NextLeaf();
+  // none. NextLeaf() requires a bounded leaf, PrevLeaf() a lower fence that is not empty. The
+  // caller of NextLeaf() then reads at most `items` items in that leaf.
+  void NextLeaf(uint32_t items = UINT32_MAX);
   void PrevLeaf();
 
   // If the cursor stands at no item, goes on to the next leaf that has one. False: there is no item
@@ -221,6 +231,8 @@ class Cursor {
   bool SettleBack(std::string_view lo);
 
  private:
+  void EnterLeafOf(std::string_view key, const std::optional<LeafPlace>& place);
+
   const Core& core_;
   LeafIterator<Layout> leaves_;
   std::optional<typename Layout::LeafCursor> in_leaf_;

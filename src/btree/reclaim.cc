@@ -58,10 +58,11 @@ bool Reclaimer::Run(ThreadState& thread, uint32_t pieces_max, bool wait) {
   Collect(thread);
   JudgeBlocks();
   FreeSome(thread);
+  FreeUnpinned(thread);
   const bool more_to_mark = WalkSubtrees();
   // The pieces that began to die in this run have no epoch yet.
-  const bool more_to_free =
-      CanFree() || (!dying_.empty() && dying_.front().epoch == ThreadState::kIdle);
+  const bool more_to_free = CanFree() || !unpinned_.is_empty() ||
+                            (!dying_.empty() && dying_.front().epoch == ThreadState::kIdle);
   return more_released || more_to_mark || more_to_free || HasRipe();
 }
 
@@ -98,6 +99,7 @@ void Reclaimer::Take(const Retired& what) {
     case Retired::Kind::kSubtree:
       return subtrees_.push_back(what);
     case Retired::Kind::kBlock:
+    case Retired::Kind::kPiece:
       return blocks_.push_back(what);
     case Retired::Kind::kUnlinked:
       return Die(what);
@@ -113,7 +115,7 @@ bool Reclaimer::TakeReleased(uint32_t pieces_max) {
 }
 
 void Reclaimer::TakeBack(const Retired& what) {
-  if (what.kind == Retired::Kind::kBlock) return blocks_.push_front(what);
+  if (what.is_block()) return blocks_.push_front(what);
   Chain chain{.due = horizon_};
   if (what.kind != Retired::Kind::kBuffer) {
     chain.has_left = true;
@@ -303,10 +305,7 @@ void Reclaimer::QueueBlocks(const NodeHeader* node, Version end) {
   size_t queued = 0;
   try {
     for (; queued < named_.size(); ++queued) {
-      blocks_.push_front({.kind = Retired::Kind::kBlock,
-                          .bytes = named_[queued].bytes,
-                          .at = named_[queued].at,
-                          .end = end});
+      blocks_.push_front(RetiredOf(named_[queued], end));
     }
   } catch (const std::bad_alloc&) {
     for (; queued > 0; --queued) blocks_.pop_front();
@@ -413,6 +412,9 @@ void Reclaimer::Free(const Retired& what, ThreadState& thread) {
   switch (what.kind) {
     case Retired::Kind::kBlock:
       return FreeBlock({.at = what.at, .bytes = what.bytes}, thread);
+    case Retired::Kind::kPiece:
+      return FreeBlock({.at = what.at, .bytes = what.bytes, .value_bytes = OutsideBlock::kPiece},
+                       thread);
     case Retired::Kind::kUnlinked:
       // kDead marks freed memory, for readers outside the epochs.
       Node(what.at)->word.store(NodeWord::kDead, std::memory_order_relaxed);
@@ -442,12 +444,23 @@ void Reclaimer::FreeNode(const Retired& what, ThreadState& thread) {
   table_.Free(link);
 }
 
-// A block is marked dead in its `born`.
+// A block is marked dead in its `born`. A piece that is pinned is left to those who have pinned it.
 void Reclaimer::FreeBlock(const OutsideBlock& block, ThreadState& thread) {
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(block.at)))
       .store(NodeWord::kDead, std::memory_order_relaxed);
+  if (block.is_piece() && !Disown(arena_, block.at)) return;
   NoteFreed(block.bytes);
   arena_.Free(thread.cache, block.at, block.bytes);
+}
+
+// Frees the pieces that nobody pins any more.
+void Reclaimer::FreeUnpinned(ThreadState& thread) {
+  OutsideBlock piece;
+  while (left_.frees > 0 && unpinned_.Take(&piece)) {
+    Spend(&left_.frees);
+    NoteFreed(piece.bytes);
+    arena_.Free(thread.cache, piece.at, piece.bytes);
+  }
 }
 
 // Fills named_ with the blocks that the node names, each once.

@@ -37,6 +37,8 @@
 //   has come to, since only walks unlink, and a marked one, since no walk unlinks it before its
 //   mark is gone, which is when the address is used for the last time. A buffer's word is the
 //   freer's once it is ripe: its version is released, so the writer that replaced it has finished.
+//   Only a merge (log_merger.h), whose version was released before, may mark it as replaced
+//   meanwhile: so both only set and clear bits.
 //
 //   Cost. A walk visits the chain's u unripe buffers, the r that became ripe, and one marked one.
 //   If it leaves unripe buffers, the chain is next walked when all of those are ripe: u <= r then,
@@ -60,6 +62,9 @@
 //   that they are out of the tree, so detached() says that hints and sibling links are not to be
 //   trusted.
 //
+// Pinned pieces (pinned_pieces.h) leave the tree like others. One that is pinned when it would be
+// freed is left to whoever unpins it last, and comes back here then, to be freed by the next run.
+//
 // Statistics shows stalled readers: the pieces that they hold back are in stage 1 or 2. The lists
 // of pieces that wait are charged to the memory budget.
 #pragma once
@@ -74,6 +79,7 @@
 #include "base/mutex.h"
 #include "btree/node.h"
 #include "btree/page_table.h"
+#include "btree/pinned_pieces.h"
 #include "btree/snapshots.h"
 #include "btree/stored.h"
 #include "btree/sync_point.h"
@@ -82,6 +88,14 @@
 #include "engine/release_gate.h"
 
 namespace skep::btree {
+
+// The block as a piece that left the tree at a version.
+inline Retired RetiredOf(const OutsideBlock& block, Version end) {
+  return {.kind = block.is_piece() ? Retired::Kind::kPiece : Retired::Kind::kBlock,
+          .bytes = block.bytes,
+          .at = block.at,
+          .end = end};
+}
 
 // NodeHeader::older, decoded.
 struct Older {
@@ -120,7 +134,7 @@ struct ReclaimStatistics {
 };
 
 // Thread-safe.
-// It has 38 methods: chains, blocks and subtrees are judged by one horizon and freed through one
+// It has 40 methods: chains, blocks and subtrees are judged by one horizon and freed through one
 // queue, under one mutex.
 class Reclaimer {
  public:
@@ -150,6 +164,8 @@ class Reclaimer {
   uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
   // The bytes of the lists of pieces that wait.
   uint64_t held_bytes() const { return memory_.used(); }
+  // Where those who pin pieces leave the ones that they are the last to need.
+  UnpinnedPieces& unpinned() const { return unpinned_; }
 
  private:
   // The work that is to be done in the chain of a LID.
@@ -210,6 +226,7 @@ class Reclaimer {
   void Free(const Retired& what, ThreadState& thread) SKEP_REQUIRES(mutex_);
   void FreeNode(const Retired& what, ThreadState& thread) SKEP_REQUIRES(mutex_);
   void FreeBlock(const OutsideBlock& block, ThreadState& thread) SKEP_REQUIRES(mutex_);
+  void FreeUnpinned(ThreadState& thread) SKEP_REQUIRES(mutex_);
   void ListBlocks(const NodeHeader* node) SKEP_REQUIRES(mutex_);
   bool HasRipe() const SKEP_REQUIRES(mutex_);
   bool CanFree() const SKEP_REQUIRES(mutex_) {
@@ -233,6 +250,7 @@ class Reclaimer {
   std::atomic<uint64_t> freed_bytes_{0};
 
   BudgetedMemory memory_;
+  mutable UnpinnedPieces unpinned_;
   mutable Mutex mutex_;
   // The set of LIDs whose chains wait. Each has an entry in `chains_` with its `due`; an entry with
   // another `due` is out of date.

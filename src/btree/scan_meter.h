@@ -38,7 +38,7 @@ class ScanMeter {
   }
   // How many more items the scan may return, whatever their bytes.
   uint32_t room() const {
-    const uint32_t items = request_.limit - out_.outcome(index_).item_count;
+    const uint32_t items = request_.limit - added_count();
     return static_cast<uint32_t>(std::min<uint64_t>(items, visits_max_ - visits_));
   }
   enum class Added : uint8_t {
@@ -86,8 +86,10 @@ class ScanMeter {
   }
 
  private:
-  static constexpr size_t kCopyBytesMax = 8192;    // bytes copied at once
-  static constexpr uint32_t kCopyBoundedMax = 32;  // items, of which some may be out of the range
+  static constexpr size_t kCopyBytesMax = 8192;  // bytes copied at once
+  // A scan of a range with an upper bound may copy items that are not in the range: no more of them
+  // than it has returned before, or than this number.
+  static constexpr uint32_t kCopyBoundedMin = 32;
 
   bool keys_only() const { return request_.has(Request::kKeysOnly); }
   bool unbounded() const { return request_.has(Request::kNoUpperBound); }
@@ -96,7 +98,7 @@ class ScanMeter {
   uint32_t MostOf(size_t item_bytes) const {
     const size_t bytes_each = std::max<size_t>(item_bytes, 1);
     size_t most = std::min<size_t>(room(), std::max<size_t>(kCopyBytesMax / bytes_each, 1));
-    if (!unbounded()) most = std::min<size_t>(most, kCopyBoundedMax);
+    if (!unbounded()) most = std::min<size_t>(most, std::max(added_count(), kCopyBoundedMin));
     const size_t before_full = (bytes_max_ - bytes_) / bytes_each;
     return static_cast<uint32_t>(before_full < most ? before_full + 1 : most);
   }
@@ -121,10 +123,9 @@ class ScanMeter {
     last_key_ = added[added.count - 1].key;
   }
   // Whether no further item may be added.
-  bool IsFull() const {
-    return out_.outcome(index_).item_count == request_.limit || bytes_ > bytes_max_;
-  }
-  bool added() const { return out_.outcome(index_).item_count > 0; }
+  bool IsFull() const { return added_count() == request_.limit || bytes_ > bytes_max_; }
+  uint32_t added_count() const { return out_.outcome(index_).item_count; }
+  bool added() const { return added_count() > 0; }
   void StopBehindLast() {
     Tell(request_.has(Request::kReverse) ? last_key_ : KeyAfter(last_key_, out_.scratch()));
   }

@@ -1,6 +1,10 @@
 // Tests the search for the largest key at or below a bound, where whole leaves hold no key.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+#include <string>
+
 #include "btree/testing/tree_test_within.h"
 
 namespace skep::btree {
@@ -44,6 +48,62 @@ TEST_P(SeekFloor, IsFoundAcrossEmptyLeaves) {
     });
     EXPECT_LT(tree.core().leaves.load(), leaves - 5);
     expect_floors();
+  }
+}
+
+// Goal: the floor of one key is right whatever the leaf's log has of the keys near it.
+// Method: puts, deletes and puts with deadlines that pass, beside std::map, of keys over an
+// alphabet so small that many differ only behind the two bytes that a head has; after each step the
+// floors of some keys, present or not.
+TEST_P(SeekFloor, OfOneKeyAgreesWithAModel) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  for (const bool expires : {false, true}) {
+    TestTree tree;
+    uint64_t now_ms = 1000;
+    std::map<std::string, uint64_t> model;  // deadlines; 0: none
+    const auto random_key = [&] {
+      std::string key = "prefix";
+      for (size_t bytes = rng() % 7; bytes > 0; --bytes) key += "\0am\xff"[rng() % 4];
+      return key;
+    };
+    const auto expect_floor = [&] {
+      const std::string key = random_key();
+      auto floor = model.upper_bound(key);
+      while (floor != model.begin()) {
+        --floor;
+        if (floor->second == 0 || floor->second > now_ms) break;
+      }
+      const bool is_there = floor != model.end() && floor->first <= key &&
+                            (floor->second == 0 || floor->second > now_ms);
+      Batch batch;
+      batch.set_now_ms(now_ms);
+      batch.Scan(Range::Between(key, KeyAfter(key, batch.scratch())),
+                 {.limit = 1, .seek_floor = true});
+      tree.engine().Execute(batch);
+      ASSERT_EQ(batch.items(0).size(), is_there ? 1u : 0u);
+      if (!is_there) return;
+      EXPECT_EQ(batch.items(0).front().key, floor->first);
+      EXPECT_EQ(batch.items(0).front().value, floor->first + "v");
+    };
+    for (int step = 0; step < 4000; ++step) {
+      now_ms += rng() % 2;
+      const std::string key = random_key();
+      Batch batch;
+      batch.set_now_ms(now_ms);
+      if (rng() % 3 == 0) {
+        batch.Delete(key);
+        model.erase(key);
+      } else {
+        const uint64_t deadline_ms = expires && rng() % 3 == 0 ? now_ms + 1 + rng() % 20 : 0;
+        const std::string_view value = batch.scratch().Copy(key + "v");
+        batch.Add({.op = Op::kPut, .key = key, .value = value, .deadline_ms = deadline_ms});
+        model[key] = deadline_ms;
+      }
+      tree.engine().Execute(batch);
+      for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(expect_floor());
+    }
   }
 }
 

@@ -13,7 +13,7 @@ SnapshotRef Snapshots::Open(const ReleaseGate& gate, uint64_t id, uint64_t deadl
   const Version version = gate.released();
   const auto pin = pins_.emplace(id, Pin{.version = version, .deadline_ms = deadline_ms}).first;
   try {
-    ++versions_.try_emplace(version, &memory_).first->second.pins;
+    ++PinnedAt(version).pins;
   } catch (...) {
     pins_.erase(pin);
     throw;
@@ -56,6 +56,12 @@ bool Snapshots::CloseOldest() {
   return false;
 }
 
+Snapshots::Pinned& Snapshots::PinnedAt(Version version) {
+  Pinned& pinned = versions_.try_emplace(version, &memory_).first->second;
+  pinned_versions_.store(versions_.size(), std::memory_order_relaxed);
+  return pinned;
+}
+
 void Snapshots::Drop(std::map<uint64_t, Pin>::iterator pin) {
   Unpin(versions_.find(pin->second.version));
   pins_.erase(pin);
@@ -69,6 +75,7 @@ void Snapshots::Unpin(std::map<Version, Pinned>::iterator version) {
   } else {
     released_.insert(versions_.extract(version));
   }
+  pinned_versions_.store(versions_.size(), std::memory_order_relaxed);
 }
 
 std::optional<Version> Snapshots::BeginUse(uint64_t id) {
@@ -83,7 +90,7 @@ std::optional<Version> Snapshots::BeginUse(uint64_t id) {
 
 void Snapshots::BeginUseAt(Version version) {
   const MutexLock lock(mutex_);
-  Pinned& pinned = versions_.try_emplace(version, &memory_).first->second;
+  Pinned& pinned = PinnedAt(version);
   ++pinned.pins;
   if (++pinned.uses == 1) used_bytes_ += pinned.bytes;
 }

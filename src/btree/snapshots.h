@@ -87,6 +87,8 @@ class Snapshots {
 
   SnapshotStatistics Statistics() const;
 
+  // Whether any version is pinned. Takes no lock, so that another thread may pin one meanwhile.
+  bool has_pins() const { return pinned_versions_.load(std::memory_order_relaxed) > 0; }
   // The newest pinned version in [begin, end); ThreadState::kIdle if there is none.
   Version PinIn(Version begin, Version end) const;
 
@@ -118,6 +120,8 @@ class Snapshots {
   std::optional<Version> BeginUse(uint64_t id);
   void BeginUseAt(Version version);
   void EndUse(Version version);
+  // The entry of a version that gets a pin.
+  Pinned& PinnedAt(Version version) SKEP_REQUIRES(mutex_);
   void Drop(std::map<uint64_t, Pin>::iterator pin) SKEP_REQUIRES(mutex_);
   void Unpin(std::map<Version, Pinned>::iterator version) SKEP_REQUIRES(mutex_);
 
@@ -132,6 +136,7 @@ class Snapshots {
   uint64_t kept_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // bytes of those
   uint64_t used_bytes_ SKEP_GUARDED_BY(mutex_) = 0;  // those at versions that batches read at
   std::atomic<uint64_t> next_deadline_ms_{UINT64_MAX};
+  std::atomic<size_t> pinned_versions_{0};  // the size of versions_
 };
 
 }  // namespace skep::btree

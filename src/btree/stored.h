@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "btree/compare_bytes.h"
+#include "base/compare_bytes.h"
 #include "btree/geometry.h"
 #include "engine/point.h"
 #include "skep/batch.h"
@@ -43,9 +43,10 @@ namespace skep::btree {
 
 inline constexpr size_t kStubBytes = 12;
 inline constexpr size_t kOutsideHeaderBytes = 8;
+inline constexpr size_t kPieceHeaderBytes = 16;
 inline constexpr size_t kContiguousMax = size_t{64} << 10;  // bytes of a value in one block
 // Bytes of each piece of a longer value but the last: with its header it fills a slot of the arena.
-inline constexpr size_t kPieceBytes = (size_t{16} << 10) - kOutsideHeaderBytes;
+inline constexpr size_t kPieceBytes = (size_t{16} << 10) - kPieceHeaderBytes;
 inline constexpr uint32_t kTypeBytes = 1;      // of the metadata
 inline constexpr uint32_t kDeadlineBytes = 7;  // of the metadata
 inline constexpr uint32_t kMetadataBytesMax = 1 + kDeadlineBytes + kTypeBytes;
@@ -106,7 +107,12 @@ inline Stub StubOf(std::string_view stored_bytes) {
 struct OutsideBlock {
   ArenaAddress at;
   uint32_t bytes;
-  uint32_t value_bytes = 0;  // not 0: the block is the table of a value of so many bytes
+  // The block of a table has the bytes of its value here, that of a piece kPiece, and any other 0.
+  uint32_t value_bytes = 0;
+
+  static constexpr uint32_t kPiece = UINT32_MAX;
+  bool is_piece() const { return value_bytes == kPiece; }
+  bool is_table() const { return value_bytes != 0 && !is_piece(); }
 };
 // Sorts the blocks by address and drops duplicates. A node may name a block more than once: in its
 // sorted item and in the log items of one key.

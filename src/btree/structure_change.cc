@@ -92,7 +92,15 @@ bool StructureChange<Layout>::PlaceLeaf(Link link, NodeHeader* old, const NodeHe
                                         uint32_t used) {
   SKEP_CHECK(used <= core_.codec.geometry.node_bytes);
   const uint32_t room = Layout::LeafBufferBytes(core_.codec, built, used);
-  NodeHeader* const made = Copy(link, built, used, BufferBytes<Layout>(room), old);
+  uint32_t bytes = BufferBytes<Layout>(room);
+  // A leaf that is rebuilt as it is (P6) is expected to be written no more: it gets no longer
+  // buffer than it had, if it fits.
+  if (old != nullptr && thread_.rebuilds.load(std::memory_order_relaxed)) {
+    const auto old_bytes = static_cast<uint32_t>(old->buffer_bytes());
+    const uint32_t kept = std::max(BufferBytes<Layout>(used), old_bytes);
+    bytes = std::min(bytes, kept);
+  }
+  NodeHeader* const made = Copy(link, built, used, bytes, old);
   if (made == nullptr) return false;
   if (old != nullptr && old->is_leaf()) {
     lists_.made.back().left = old->left.load(std::memory_order_seq_cst);
@@ -228,6 +236,12 @@ bool StructureChange<Layout>::Draw(size_t more_retired) {
   return true;
 }
 
+template <class Layout>
+void StructureChange<Layout>::ShowFrom(Version version) {
+  PreparePublish(0);
+  version_ = version;
+}
+
 // The word of a node that is locked here, without the lock bit. No other thread changes the word,
 // so it is as it was locked but for marks.
 template <class Layout>
@@ -237,7 +251,7 @@ uint64_t StructureChange<Layout>::WordOf(const NodeHeader* node) {
 
 template <class Layout>
 void StructureChange<Layout>::MarkDead(NodeHeader* node, uint64_t mark) {
-  node->word.store(WordOf(node) | NodeWord::kLocked | mark, std::memory_order_seq_cst);
+  node->word.fetch_or(NodeWord::kLocked | mark, std::memory_order_seq_cst);
 }
 
 template <class Layout>
@@ -307,8 +321,7 @@ void StructureChange<Layout>::Publish() {
         {.kind = Retired::Kind::kNode, .link = leaving.link, .end = version_});
   }
   for (const OutsideBlock& block : lists_.gone) {
-    thread_.retired.push_back(
-        {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version_});
+    thread_.retired.push_back(RetiredOf(block, version_));
   }
   for (const Made& made : lists_.made) {
     if (made.replaces == nullptr) continue;
@@ -353,6 +366,7 @@ void StructureChange<Layout>::ListGone() {
   std::vector<OutsideBlock> before;
   std::vector<OutsideBlock> after;
   for (const Made& made : lists_.made) {
+    if (!made.lists_gone) continue;
     const uint32_t used = NodeWord{made.node->word.load(std::memory_order_relaxed)}.used();
     Layout::BlocksOf(core_.codec, made.node, used, &after);
     if (made.replaces == nullptr) continue;

@@ -42,7 +42,7 @@ enum class Attempt : uint8_t {
 
 // Owner: one attempt of one operation, inside its epoch. The destructor undoes a change that was
 // not published.
-// It has 38 methods: each kind of new node has one, and all note in the same lists what Publish()
+// It has 39 methods: each kind of new node has one, and all note in the same lists what Publish()
 // is to show and Undo() to take back.
 template <class Layout>
 class StructureChange {
@@ -78,6 +78,9 @@ class StructureChange {
   // Like ReplaceByLeaf, by a leaf of `used` bytes that Layout::MergeLeaf has built elsewhere, such
   // as on the thread's bench.
   bool ReplaceByMerged(Link link, NodeHeader* old, const NodeHeader* merged, uint32_t used);
+  // Says that the blocks which the leaf replaced last no longer names are those of values that the
+  // caller hands to the freer itself. Else both leaves are gone through to find them.
+  void TellsGone() { lists_.made.back().lists_gone = false; }
   bool ReplaceByInner(Link link, NodeHeader* old, uint8_t level, Link leftmost,
                       std::span<const InnerItem> items, const Fences& fences);
   // Like ReplaceByInner, with one child split: child number `child` becomes `left`, and behind it
@@ -98,6 +101,9 @@ class StructureChange {
   // the change is published nothing is allocated, so that it is made whole or not at all; nor
   // afterwards for `more_retired` pieces that the caller hands to the freer itself.
   bool Draw(size_t more_retired = 0);
+  // In place of Draw(), for nodes that are rebuilt as they are: they get the version of the last
+  // write to those that they replace, and none is drawn. Requires Versions::TryBeginRebuild().
+  void ShowFrom(Version version);
   Version version() const { return version_; }
   void Publish();
   // Undoes everything: gives the memory back and unlocks.

@@ -1,10 +1,12 @@
 // Tests deadlines together with other changes of a tree, each at one fixed interleaving.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "btree/expirer.h"
 #include "btree/testing/tree_test_changes.h"
@@ -329,6 +331,49 @@ TEST_P(Expiry, ARangeWaitsForTheDeletesItHasSeen) {
     EXPECT_EQ(tree.Contents().size(), 1u);
     EXPECT_FALSE(tree.engine().gate().IsReleased(ticket));
   });
+}
+
+class ToldKeys final : public ExpiryObserver {
+ public:
+  bool wants_expired() const noexcept override { return wants; }
+  void HasExpired(std::string_view key) noexcept override { keys.emplace_back(key); }
+
+  bool wants = true;
+  std::vector<std::string> keys;
+};
+
+// Goal: the observer is told of each key that expires once, whoever removes it, and of no other.
+// Method: of keys with a deadline, among others, a third is written over, one by one or in an
+// atomic batch, once the deadline has passed; merges and the upkeep remove the rest. Then the same
+// where the observer does not want to know.
+TEST_P(Expiry, EachKeyThatExpiresIsToldOnce) {
+  constexpr uint32_t kKeys = 300;
+  TestTree tree;
+  ToldKeys told;
+  ObserveExpiryOf(tree.engine(), &told);
+  for (const uint64_t deadline_ms : {kDeadline, kDeadline + 1000}) {
+    told.wants = deadline_ms == kDeadline;
+    told.keys.clear();
+    std::vector<std::string> expected;
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      const bool expires = i % 4 != 0;
+      PutUntil(tree, i, expires ? deadline_ms : 0);
+      if (expires && told.wants) expected.push_back(TestKey(i));
+    }
+    Batch atomic(Batch::Kind::kAtomic);
+    atomic.set_now_ms(deadline_ms);
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      const std::string key = TestKey(i);
+      if (i % 6 == 1) DoAt(tree, {.op = Op::kPut, .key = key, .value = "w"}, deadline_ms);
+      if (i % 6 == 2) atomic.Put(Kept(atomic, key), "w");
+      if (i % 6 == 3) DoAt(tree, {.op = Op::kDelete, .key = key}, deadline_ms);
+    }
+    tree.engine().Execute(atomic);
+    MaintainAllAt(tree, deadline_ms);
+    std::ranges::sort(told.keys);
+    std::ranges::sort(expected);
+    EXPECT_EQ(told.keys, expected);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Expiry, EachLayout(), LayoutName);

@@ -36,6 +36,7 @@ struct TreeStatistics {
   uint64_t table_held = 0;        // bytes of the page table
   uint64_t reclaim_held = 0;      // bytes of the lists of pieces that wait to be freed
   uint64_t directory_held = 0;    // bytes of the directory of leaves
+  uint64_t log_merges = 0;        // logs merged because scans had gone through them
   uint64_t huge_bytes = 0;        // part of arena_held that lies on huge pages
 };
 

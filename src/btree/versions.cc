@@ -73,7 +73,10 @@ void Versions::StopWriters(ThreadState& thread) {
   barrier_.store(barrier, std::memory_order_seq_cst);
   threads_.ForEach([&](const ThreadState& other) {
     if (&other == &thread) return;
-    while (other.write_floor.load(std::memory_order_seq_cst) <= barrier) std::this_thread::yield();
+    while (other.write_floor.load(std::memory_order_seq_cst) <= barrier ||
+           other.rebuilds.load(std::memory_order_seq_cst)) {
+      std::this_thread::yield();
+    }
   });
 }
 

@@ -49,6 +49,12 @@
 //         end and meet the next one.
 //    (P5) There is no circle: no thread holds a node lock while it waits for the turn or is held
 //         up, and a thread that waits for a lock looks at the phase.
+//    (P6) A thread that rebuilds a node as it is draws no version and announces no floor, so it
+//         holds back no release. It sets `rebuilds`, then reads phase_, and goes on if that is
+//         even; the exclusive writer makes phase_ odd, then waits until no thread rebuilds. All
+//         are seq_cst, so either that thread sees the odd phase, or the exclusive writer sees the
+//         announcement. The wait is for one node of each thread at most, as the next one meets
+//         the odd phase.
 //
 // S. Reading at a version. A reader announces read_floor = released, then reads at rv = released
 //    again. The freer reads h = released, then every read_floor; it drops a piece that was replaced
@@ -79,6 +85,7 @@
 #include "base/arena.h"
 #include "base/mutex.h"
 #include "btree/link.h"
+#include "btree/scanned_leaves.h"
 #include "skep/batch.h"
 
 namespace skep::btree {
@@ -90,6 +97,7 @@ struct Retired {
     kNode,       // the node of `link`
     kWholeNode,  // the same, with the outside blocks that it names
     kBlock,      // the outside block at `at`, of `bytes`
+    kPiece,      // the same, of a piece (pieces.h)
     kSubtree,    // the node of `link` and all below it, detached at `end`
     kUnlinked,   // the buffer of a node at `at`, of `bytes`, that no reader can find any more
   };
@@ -98,6 +106,8 @@ struct Retired {
   Link link = {};
   ArenaAddress at = {};
   Version end = 0;
+
+  bool is_block() const { return kind == Kind::kBlock || kind == Kind::kPiece; }
 };
 
 struct Workspace;
@@ -113,7 +123,8 @@ struct alignas(128) ThreadState {
   std::atomic<uint64_t> epoch{kIdle};
   std::atomic<Version> read_floor{kIdle};
   std::atomic<Version> write_floor{kIdle};
-  std::atomic<bool> held_up{false};  // by a stop of the writers (P4)
+  std::atomic<bool> held_up{false};   // by a stop of the writers (P4)
+  std::atomic<bool> rebuilds{false};  // nodes, without a version (P6)
   // Written by the owner only.
   std::atomic<int64_t> items{0};      // keys added less keys deleted
   std::atomic<int64_t> deadlines{0};  // the same for keys with a deadline
@@ -122,6 +133,7 @@ struct alignas(128) ThreadState {
   // Owner: the thread that took the state.
   Arena::Cache cache;
   std::vector<Retired> retired;
+  ScannedLeaves scanned;
   const std::unique_ptr<Workspace> workspace;
   uint64_t phase = 0;      // of protocol P, at the beginning of the operation
   uint32_t steps = 0;      // counts the calls of RaiseInTime
@@ -213,6 +225,7 @@ class TakenThreadState {
     end(thread_.epoch);
     end(thread_.write_floor);
     thread_.held_up.store(false, std::memory_order_relaxed);
+    thread_.rebuilds.store(false, std::memory_order_release);
   }
 
   ThreadStates& threads_;
@@ -262,6 +275,16 @@ class Versions {
     Raise(thread);
     ReadPhase(thread);
   }
+  // Begins to rebuild nodes without a version (P6); never waits. False: the writers are being
+  // stopped, so nothing may be rebuilt.
+  bool TryBeginRebuild(ThreadState& thread) {
+    if (phase_.load(std::memory_order_seq_cst) % 2 != 0) return false;
+    thread.rebuilds.store(true, std::memory_order_seq_cst);
+    if (phase_.load(std::memory_order_seq_cst) % 2 == 0) return true;
+    EndRebuild(thread);
+    return false;
+  }
+  void EndRebuild(ThreadState& thread) { thread.rebuilds.store(false, std::memory_order_release); }
   // Like BeginOperation, for a point operation: its batch raises the floor now and then.
   void BeginPoint(ThreadState& thread) {
     RaiseInTime(thread);

@@ -100,6 +100,8 @@ Version Writer<Layout>::Execute(ThreadState& thread, const Request& request, uin
       thread.AddItems(
           erase ? -1 : (found.present ? 0 : 1),
           HasDeadline(erase, edit.edit.value) - HasDeadline(!found.present, found.value));
+      if (found.present && !outcome.present) [[unlikely]]
+        TellExpired(core_, request.key);
       if (is_small) split_join_.Balance(thread, request.key);
       return outcome.version;
     }
@@ -136,6 +138,7 @@ PointEffect Writer<Layout>::ApplyOutside(const Request& request, const StoredVal
   std::optional<BatchWriter::Whole> whole;
   const PointState state = StateFor(core_, request, value, out, &whole);
   const PointEffect effect = ApplyPoint(request, state, now_ms, traits, out, index);
+  if (IsInPieces(value) && MayPinPrevious(request)) TellPrevious(core_, value, out, index);
   const size_t size = MetadataBytes(effect.deadline_ms, effect.type) + core_.codec.SizeOf(value);
   if (request.op == Op::kExpire && effect.action == PointEffect::Action::kStore &&
       size > core_.codec.geometry.value_inline_max()) {
@@ -257,6 +260,7 @@ void Writer<Layout>::MergeItems(ThreadState& thread, const LeafPlace& place, con
   split_join_.Gather(place.node, place.word.used(), &merged->items);
   ApplyEdits(core_.codec, std::span(&edit.edit, 1), &merged->items);
   if (core_.expiry.was_used()) {
+    merged->expired_keys = ExpiredKeysOf(core_, merged->items, edit.now_ms);
     merged->expired = EraseExpired(edit.now_ms, &merged->items);
   }
   const auto fences = Layout::FencesOf(core_.codec, place.node);
@@ -294,6 +298,7 @@ Attempt Writer<Layout>::Merge(ThreadState& thread, const LeafPlace& place, const
   change.Publish();
   core_.Sync(SyncPoint::kWriterPublished);
   CountExpired(core_, thread, merged.expired);
+  TellExpired(core_, merged.expired_keys);
   *version = change.version();
   *is_small = (edit.edit.erase || merged.expired > 0) &&
               bytes < Layout::FixedBytes(g) + g.underflow_bytes();

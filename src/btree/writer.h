@@ -18,9 +18,11 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "btree/core.h"
+#include "btree/expired_keys.h"
 #include "btree/leaf_edit.h"
 #include "btree/look_ahead.h"
 #include "btree/reader.h"
@@ -52,8 +54,7 @@ void LowerDeadline(Core& core, Lid leaf, NodeHeader* node, const StoredValue& va
 inline void RetireReplaced(ThreadState& thread, std::span<const OutsideBlock> replaced,
                            Version version) {
   for (const OutsideBlock& block : replaced) {
-    thread.retired.push_back(
-        {.kind = Retired::Kind::kBlock, .bytes = block.bytes, .at = block.at, .end = version});
+    thread.retired.push_back(RetiredOf(block, version));
   }
 }
 
@@ -92,6 +93,7 @@ class Writer {
     bool on_bench = false;                              // the new leaf is built, if it fits
     std::vector<typename Layout::LeafItem> items = {};  // its items, if it is not on the bench
     uint64_t expired = 0;                               // items left out because they have expired
+    std::vector<std::string> expired_keys = {};         // theirs, if somebody wants to be told
   };
 
   // The effect of a request on a value that lies outside the nodes, where the value need not be

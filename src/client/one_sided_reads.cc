@@ -16,8 +16,8 @@ bool MayBeRead(const Batch& batch) {
 }
 
 bool IsPlainGet(const Request& r) {
-  return r.op == Op::kGet && (r.flags & ~Request::kNoValue) == 0 && r.when == 0 &&
-         r.key.size() <= OneSidedReads::kKeyBytesMax;
+  return r.op == Op::kGet && (r.flags & ~(Request::kNoValue | Request::kMayPin)) == 0 &&
+         r.when == 0 && r.key.size() <= OneSidedReads::kKeyBytesMax;
 }
 
 bool IsScanOfALeaf(const Request& r, const Batch& batch) {

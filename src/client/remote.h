@@ -29,6 +29,9 @@ class Remote {
   uint32_t keyspaces() const { return connections_[0]->hello().keyspaces; }
   uint32_t message_bytes_max() const { return connections_[0]->hello().message_bytes_max; }
   uint32_t operations_max() const { return connections_[0]->hello().operations_max; }
+  bool gives_parts() const {
+    return (connections_[0]->hello().features & packed::kGivesParts) != 0;
+  }
   const ConnectOptions& options() const { return options_; }
 
   size_t connections() const { return connections_.size(); }

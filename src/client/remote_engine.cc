@@ -40,6 +40,12 @@ bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), IsWrite, &Request::op);
 }
 
+bool AsksForParts(const Batch& batch) {
+  return std::ranges::any_of(batch.requests(), [](const Request& r) {
+    return r.op == Op::kGet && r.has(Request::kByteRange);
+  });
+}
+
 // Whether the rest of a range that was cut is smaller than the range, so that going on comes to an
 // end. A scan from a floor begins somewhere below its key.
 bool Advances(const Request& request, const Outcome& outcome) {
@@ -132,6 +138,9 @@ Status RemoteEngine::SentBatch::WriteMessage(size_t* connection) {
   if (batch_.size() > remote_.operations_max()) {
     refusal = {Code::kTooLarge, "the batch has more operations than a message",
                remote_.operations_max()};
+  }
+  if (!remote_.gives_parts() && AsksForParts(batch_)) {
+    refusal = {Code::kNotSupported, "the server does not know reads of parts of values"};
   }
   if (!refusal.ok() || batch_.empty()) return refusal;
   const ConnectOptions& options = remote_.options();

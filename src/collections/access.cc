@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/compare_bytes.h"
+
 namespace skep::collections {
 
 Batch& Access::Execute(Batch& batch) {
@@ -84,7 +86,8 @@ bool Segments::Has(size_t item, std::string_view place) const {
   if (item >= by_separator_.size()) return false;
   const Loaded& loaded = *by_separator_[item];
   const auto& fence = loaded.segment.fence;
-  return SeparatorOf(loaded.key) <= place && (!fence || place < *fence);
+  return CompareBytes(SeparatorOf(loaded.key), place) <= 0 &&
+         (!fence || CompareBytes(place, *fence) < 0);
 }
 
 // Looks at the item that was found last and at the next one first: places are mostly asked for in
@@ -125,8 +128,15 @@ Loaded* Segments::Find(std::string_view place) {
 }
 
 Loaded* Segments::FindNext(const Loaded& segment) {
-  if (!segment.segment.fence) return nullptr;
-  return Find(*segment.segment.fence);
+  return segment.segment.fence ? FindAtFence(*segment.segment.fence) : nullptr;
+}
+
+Loaded* Segments::FindAtFence(std::string_view fence) {
+  if (Loaded* const read = FindRead(fence)) return read;
+  // The next one begins there (C1), unless what was read has changed.
+  const std::string_view key = access_.scratch().Concat(prefix_, fence);
+  const auto bytes = access_.Get(key, types::kSegment);
+  return bytes ? Keep(key, access_.scratch().Copy(*bytes)) : Find(fence);
 }
 
 // The key of a segment that begins at the place; with `behind` the least key above that one.
@@ -140,36 +150,72 @@ std::string_view Lookup::KeyOf(const Segments& segments, std::string_view place,
   return {at, bytes + (behind ? 1 : 0)};
 }
 
+// The key of the item that seems to have the place.
+std::optional<std::string_view> Lookup::Hint(const Segments& segments, std::string_view place) {
+  if (access_.hints() == nullptr) return std::nullopt;
+  if (!hints_) hints_.emplace(*access_.hints(), segments.id());
+  if (!*hints_) return std::nullopt;
+  if (segments.part() != hinted_part_) hints_->BeginPart(segments.part());
+  hinted_part_ = segments.part();
+  const auto separator = hints_->Find(place);
+  if (!separator) return std::nullopt;
+  return batch_.scratch().Concat(segments.prefix(), *separator);
+}
+
 void Lookup::Add(Segments& segments, std::string_view place) {
   if (segments.FindRead(place) != nullptr) return;
+  if (const auto key = Hint(segments, place)) {
+    batch_.Add({.op = Op::kGet, .flags = Request::kIfOfType, .type = types::kSegment, .key = *key});
+    wanted_.push_back({.segments = &segments, .place = place});
+    return;
+  }
   const std::string_view behind = KeyOf(segments, place, true);
   batch_.Scan(Range::Between(behind.substr(0, behind.size() - 1), behind),
               {.limit = 1, .any_type = true, .seek_floor = true});
-  wanted_.push_back(&segments);
+  wanted_.push_back({.segments = &segments, .place = {}});
 }
 
 void Lookup::AddRange(Segments& segments, std::string_view from, std::string_view to,
                       uint32_t limit) {
   batch_.Scan(Range::Between(KeyOf(segments, from, false), KeyOf(segments, to, true)),
               {.limit = limit, .any_type = true, .seek_floor = true});
-  wanted_.push_back(&segments);
+  wanted_.push_back({.segments = &segments, .place = {}});
 }
 
 std::optional<types::LargeRecord> Lookup::Execute(std::string_view key, uint8_t kind) {
   const auto type = static_cast<uint8_t>(types::kLargeForm + kind);
   const uint32_t record =
       batch_.Add({.op = Op::kGet, .flags = Request::kIfOfType, .type = type, .key = key});
+  const bool has_none = hints_ && !*hints_;
+  hints_.reset();
   access_.Execute(batch_);
+  if (has_none) access_.hints()->Want(access_, wanted_.front().segments->id(), wanted_.size());
   const Outcome& out = batch_.outcome(record);
   if (out.verdict == Verdict::kRefused) access_.set_status(out.status);
   if (out.verdict != Verdict::kDone || !out.present || out.type != type) return std::nullopt;
   return types::ReadLargeRecord(out.value);
 }
 
+// Corrects the hint by which a slot was read, if it was wrong.
+void Lookup::CheckHint(uint32_t slot) const {
+  const Outcome& out = batch_.outcome(slot);
+  if (out.verdict == Verdict::kRefused) return;
+  const Segments& segments = *wanted_[slot].segments;
+  const auto bytes = out.present ? std::optional(out.value) : std::nullopt;
+  access_.hints()->Correct(segments.id(), segments.part(), batch_.requests()[slot].key, bytes,
+                           wanted_[slot].place);
+}
+
 std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind) {
   const auto record = Execute(key, kind);
   for (uint32_t slot = 0; slot < wanted_.size(); ++slot) {
-    Segments& segments = *wanted_[slot];
+    Segments& segments = *wanted_[slot].segments;
+    if (batch_.requests()[slot].op == Op::kGet) {
+      CheckHint(slot);
+      const Outcome& out = batch_.outcome(slot);
+      if (out.present) segments.Keep(batch_.requests()[slot].key, out.value);
+      continue;
+    }
     for (const Item& item : batch_.items(slot)) {
       // The floor of a place of a part that is gone lies before the part.
       const bool is_of_part = item.key.starts_with(segments.prefix());
@@ -180,9 +226,18 @@ std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind
 }
 
 std::optional<Segment> Lookup::Found(uint32_t call, std::string_view place) const {
-  const ItemRange items = batch_.items(call);
-  if (items.empty() || !items.front().key.starts_with(wanted_[call]->prefix())) return std::nullopt;
-  auto segment = types::ReadSegment(items.front().value);
+  std::string_view bytes;
+  if (batch_.requests()[call].op == Op::kGet) {
+    CheckHint(call);
+    if (!batch_.outcome(call).present) return std::nullopt;
+    bytes = batch_.outcome(call).value;
+  } else {
+    const ItemRange items = batch_.items(call);
+    const std::string_view prefix = wanted_[call].segments->prefix();
+    if (items.empty() || !items.front().key.starts_with(prefix)) return std::nullopt;
+    bytes = items.front().value;
+  }
+  auto segment = types::ReadSegment(bytes);
   if (segment && segment->fence && place >= *segment->fence) return std::nullopt;
   return segment;
 }

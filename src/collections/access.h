@@ -7,7 +7,8 @@
 // one to their left, so both ways end.
 //
 // A Lookup reads the segments of many places in one batch, all at one version, which may be an
-// older one, and the record at that version. A record that is the newest one says that the segments
+// older one, and the record at that version. Where hints (segment_hints.h) tell the key of an item
+// it is read by its key, else by a scan. A record that is the newest one says that the segments
 // are, too. A change requires what it has read to be as it was read anyway, so it needs no newest
 // state to begin with.
 //
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "collections/layout.h"
+#include "collections/segment_hints.h"
 #include "engine/engine.h"
 #include "types/large_record.h"
 
@@ -31,9 +33,11 @@ namespace skep::collections {
 
 class Access {
  public:
-  // Reads the newest state, or that of a snapshot. The engine must outlive the object.
-  Access(Engine& engine, uint64_t now_ms, size_t segment_bytes, SnapshotRef at = {})
-      : engine_(engine), now_ms_(now_ms), segment_bytes_(segment_bytes), at_(at) {}
+  // Reads the newest state, or that of a snapshot. The engine must outlive the object, and so must
+  // the hints, if there are any.
+  Access(Engine& engine, uint64_t now_ms, size_t segment_bytes, SnapshotRef at = {},
+         SegmentHints* hints = nullptr)
+      : engine_(engine), now_ms_(now_ms), segment_bytes_(segment_bytes), at_(at), hints_(hints) {}
 
   // The value of the key; nothing if it is absent or of another type.
   std::optional<std::string> Get(std::string_view key, uint8_t type);
@@ -61,11 +65,14 @@ class Access {
   Batch& Execute(Batch& batch);
 
   Engine& engine() const { return engine_; }
+  // Where segments begin; null: nobody keeps that.
+  SegmentHints* hints() const { return hints_; }
   uint64_t now_ms() const { return now_ms_; }
   // The bytes of pieces from which a segment is cut.
   size_t segment_bytes() const { return segment_bytes_; }
   // The bytes that were read, compared and written since the last call.
   size_t TakeWork() { return std::exchange(work_, 0); }
+  size_t work() const { return work_; }
   void CountWork(size_t bytes) { work_ += bytes; }
   // The highest version that was read or written.
   Version ticket() const { return ticket_; }
@@ -73,9 +80,24 @@ class Access {
   Status status() const { return status_; }
   void set_status(Status status) { status_ = status; }
   SnapshotRef snapshot() const { return at_; }
+  // As Batch::portion_bytes_max().
+  size_t portion_bytes_max() const { return portion_bytes_max_; }
+  void set_portion_bytes_max(size_t bytes) { portion_bytes_max_ = bytes; }
+  // Whether so many of the collection's pieces have more bytes than that, by their mean.
+  bool IsTooLong(const types::LargeRecord& record, uint64_t pieces) const {
+    const uint64_t each = record.bytes / std::max<uint64_t>(record.members, 1) + 1;
+    return pieces > 1 && pieces > portion_bytes_max_ / each;
+  }
+  // Whether a write of so many members would copy more bytes than that: a segment for each.
+  bool IsLongWrite(uint64_t members) const { return members > portion_bytes_max_ / segment_bytes_; }
+  // Whether a read that has so many bytes is longer than its mean has told: it is given up.
+  bool IsFarTooLong(size_t bytes) const { return bytes / 2 > portion_bytes_max_; }
   // Whether calls read the newest state only. It is wanted once a call has met an older one.
   bool wants_newest() const { return wants_newest_; }
   void WantNewest() { wants_newest_ = true; }
+  // Notes that a write was refused because of a hint that is corrected now; Take returns it once.
+  void NoteWrongHint() { met_wrong_hint_ = true; }
+  bool TakeWrongHint() { return std::exchange(met_wrong_hint_, false); }
   void NoteTicket(Version version) { ticket_ = std::max(ticket_, version); }
 
  private:
@@ -86,10 +108,13 @@ class Access {
   const uint64_t now_ms_;
   const size_t segment_bytes_;
   const SnapshotRef at_;
+  SegmentHints* const hints_;
   Version ticket_ = 0;
   uint64_t deadline_ms_ = 0;
   Status status_;
   bool wants_newest_ = false;
+  bool met_wrong_hint_ = false;
+  size_t portion_bytes_max_ = SIZE_MAX;
   size_t work_ = 0;
   std::deque<Batch> kept_;
   Scratch scratch_;
@@ -118,6 +143,8 @@ class Segments {
   Loaded* FindRead(std::string_view place);
   // The item that follows; null if it was not read.
   Loaded* FindNext(const Loaded& segment);
+  // The item that has the place, which is the fence of another one.
+  Loaded* FindAtFence(std::string_view fence);
   // Adds an item that was read; null as for Find.
   Loaded* Keep(std::string_view key, std::string_view bytes);
   // By their separators, ascending.
@@ -125,6 +152,8 @@ class Segments {
 
   // Where the keys of the part's items begin.
   std::string_view prefix() const { return prefix_; }
+  uint64_t id() const { return id_; }
+  Part part() const { return part_; }
 
  private:
   bool Has(size_t item, std::string_view place) const;
@@ -144,6 +173,7 @@ class Lookup {
   explicit Lookup(Access& access)
       : access_(access), batch_(access.KeptBatch(Batch::Kind::kAtomic)) {}
 
+  bool IsEmpty() const { return wanted_.empty(); }
   // Asks for the item of the part that has the place, unless it was read.
   void Add(Segments& segments, std::string_view place);
   // Asks for the items of the part from that of one place to that of another, in their order, but
@@ -160,10 +190,20 @@ class Lookup {
 
  private:
   std::string_view KeyOf(const Segments& segments, std::string_view place, bool behind);
+  std::optional<std::string_view> Hint(const Segments& segments, std::string_view place);
+  void CheckHint(uint32_t slot) const;
+
+  struct Wanted {
+    Segments* segments;
+    std::string_view place;  // of a slot that is done by a hint
+  };
 
   Access& access_;
   Batch& batch_;
-  std::vector<Segments*> wanted_;  // by slots
+  std::vector<Wanted> wanted_;  // by slots
+  // The hints of the collection, until the batch is executed.
+  std::optional<SegmentHints::Reading> hints_;
+  Part hinted_part_ = Part::kNames;  // the one that the hints have turned to
 };
 
 }  // namespace skep::collections

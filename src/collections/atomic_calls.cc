@@ -17,9 +17,9 @@ namespace {
 // Whether the function never makes a collection larger.
 bool OnlyFrees(const Function& function) {
   static const std::set<std::string_view> names = {
-      "hash-delete",   "set-remove",     "set-take",        "set-pop",
-      "zset-remove",   "zset-cut",       "zset-pop-lowest", "zset-pop-highest",
-      "list-pop-left", "list-pop-right", "list-remove",     "list-trim"};
+      "hash-delete",   "hash-take",      "hash-drop-due", "set-remove",      "set-take",
+      "set-pop",       "zset-remove",    "zset-cut",      "zset-pop-lowest", "zset-pop-highest",
+      "list-pop-left", "list-pop-right", "list-remove",   "list-trim"};
   return function.reads_only || names.contains(function.name);
 }
 
@@ -147,7 +147,7 @@ AtomicCalls::End AtomicCalls::Foresee(uint32_t slot) {
   }
   const FunctionEffect effect =
       RunFunction(*r.function, value ? std::optional<std::string_view>(*value) : std::nullopt,
-                  r.value, access_.scratch());
+                  r.value, access_.now_ms(), access_.scratch());
   if (!effect.status.ok()) return End::kNotSo;
   slots_[slot].known = std::string(effect.returned);
   return End::kDone;
@@ -183,18 +183,22 @@ AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
   const Request& r = slots_[slot].request;
   Answer& answer = slots_[slot].answer;
   slots_[slot].deed = Deed::kAnswered;
-  const bool is_joint =
-      r.op == Op::kApply && (JointCalls::Has(*r.function) || IsLength(*r.function));
-  if (is_joint) {
+  // Some of the fields of a hash with deadlines may be due, so its length is read like other things
+  // that are of the whole collection.
+  const bool is_length = r.op == Op::kApply && IsLength(*r.function) &&
+                         !(key.kind == types::kHash && key.record.last != 0);
+  if (is_length || (r.op == Op::kApply && JointCalls::Has(*r.function))) {
     if (key.calls == nullptr) key.calls = JointCalls::Of(access_, r.key, key.kind, key.record);
-    if (IsLength(*r.function)) {
+    if (is_length) {
       key.calls->RequireRecord();
       answer.integer = static_cast<int64_t>(key.calls->members());
       return End::kDone;
     }
     if (key.calls->members() == 0) return End::kNotSo;
     const FunctionCall call = {.function = r.function, .operand = r.value};
+    if (!key.calls->CanMake(call)) return End::kNotSo;
     if (!key.calls->Make(call, &answer)) return End::kAgain;
+    if (key.calls->members() == 0) key.erased_slot = slot;
     return answer.status.ok() ? End::kDone : End::kNotSo;
   }
   key.is_read = true;
@@ -290,7 +294,7 @@ void AtomicCalls::Finish(const Fill& fill) {
         // The first call of a key counts the segments that the write of the key has added.
         own.answer.version = at->second.version;
         own.answer.segments_added = std::exchange(at->second.segments_added, 0);
-        own.answer.is_erased = at->second.is_erased;
+        own.answer.is_erased = at->second.is_erased && slot == key.erased_slot;
       }
       access_.set_deadline_ms(key.deadline_ms);
       fill(slot, key.kind, own.answer);

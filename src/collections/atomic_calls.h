@@ -69,6 +69,7 @@ class AtomicCalls {
     uint64_t deadline_ms = 0;
     std::unique_ptr<JointCalls> calls;  // null: none was made
     bool is_read = false;               // by a function that reads many pieces, or as a whole
+    uint32_t erased_slot = UINT32_MAX;  // the call that has left no members
   };
   enum class Deed : uint8_t {
     kStays,     // it is executed with the batch

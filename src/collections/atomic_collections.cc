@@ -36,7 +36,7 @@ void RunOnValue(const Function& function, std::string_view operand, BatchWriter&
                 uint32_t slot) {
   Outcome& outcome = out.outcome(slot);
   const auto value = outcome.present ? std::optional(outcome.value) : std::nullopt;
-  const FunctionEffect effect = RunFunction(function, value, operand, out.scratch());
+  const FunctionEffect effect = RunFunction(function, value, operand, out.now_ms(), out.scratch());
   outcome.verdict = Verdict::kDone;
   outcome.version = 0;
   outcome.integer = effect.integer;
@@ -52,11 +52,11 @@ Version CollectionEngine::ExecuteAtomic(Batch& batch, const Needs& needs) {
   const auto keys = KeysToLock(batch);
   bool is_done = false;
   for (int tries = 0; tries < kTriesMax && !is_done; ++tries) {
-    turnstile_.Pass();
+    turnstiles_.Pass(keys);
     is_done = TryAtomic(access, batch, keys, needs);
   }
   if (!is_done) {
-    const Turnstile::Turn turn(turnstile_);
+    const Turnstiles::Turn turn(turnstiles_, keys);
     for (int tries = 0; tries < kTurnTriesMax && !is_done; ++tries) {
       is_done = TryAtomic(access, batch, keys, needs);
     }
@@ -129,6 +129,7 @@ std::vector<std::string_view> CollectionEngine::LargeKeys(Access& access,
     if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
   };
   for (const Request& r : batch.requests()) {
+    if (r.op == Op::kMove && r.key == r.other) continue;  // which changes nothing
     // A request on the key that a collection is moved to is about that collection.
     if (r.op == Op::kMove && types::IsLarge(access.TypeOf(r.key))) {
       const bool is_asked = std::ranges::any_of(batch.requests(), [&](const Request& other) {
@@ -180,6 +181,7 @@ bool CollectionEngine::ReadPart(Batch& batch, BatchWriter& out, const skep::Part
 
 void CollectionEngine::ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, SnapshotRef at) {
   Access access(inner(), batch.now_ms(), segment_bytes_, at);
+  access.set_portion_bytes_max(batch.portion_bytes_max());
   Request r = batch.requests()[slot];
   if (r.op == Op::kApply && r.has(Request::kOperandOfSlot)) {
     if (r.limit >= slot) {

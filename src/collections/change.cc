@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/varint.h"
 #include "collections/counts.h"
 #include "collections/large_call.h"
+#include "collections/segment_hints.h"
 
 namespace skep::collections {
+namespace {
+
+// If there are more places to look up, every so many-th of them is looked up before the others.
+constexpr size_t kPlacesAtOnce = 16;
+
+}  // namespace
+
 Form FormOf(Part part, uint8_t kind) {
   switch (part) {
     case Part::kElements:
@@ -105,13 +114,15 @@ bool Change::TakeOver(Part part, Target& target, const Target& right) {
   target.fence = right.fence;
   target.is_joined = true;
   right.first->edit = types::DeleteSegment(right.first->segment.stamp, access_.scratch());
+  gone_.emplace_back(right.first->key);
   --segments_added_;
   return true;
 }
 
 bool Change::TakeOverNeighbour(Part part, Target& target) {
-  Loaded* const right = Of(part).Find(*target.fence);
-  if (right == nullptr) return false;
+  if (exchanges_.Has(SegmentKey(record_.id, part, *target.fence))) return false;
+  Loaded* const right = Of(part).FindAtFence(*target.fence);
+  if (right == nullptr || !right->edit.empty()) return false;
   const Segment& segment = right->segment;
   return TakeOver(part, target,
                   {.first = right, .edited = {.pieces = segment.pieces}, .fence = segment.fence});
@@ -180,51 +191,124 @@ bool Change::Store(Part part, const Target& target) {
   return true;
 }
 
-// Counts the members that edits of the main part add and remove (counts.h).
-bool Change::CountEdits(const std::vector<skep::collections::Edit>& edits) {
+// The places of the main part where members come or go, ascending.
+std::vector<Change::Counted> Change::ListCounted(
+    const std::vector<skep::collections::Edit>& edits) {
   const Form form = FormOf(MainPart(kind_), kind_);
+  std::vector<Counted> counted;
+  counted.reserve(edits.size());
   for (const auto& edit : edits) {
     if (edit.was_there == edit.bytes.has_value()) continue;
-    const std::string_view place = SortKey(form, edit.place, access_.scratch());
-    const Loaded* const block = blocks_.Find(place);
-    if (block == nullptr) return false;
-    if (counts_.empty() || counts_.back().block != block->key) {
-      counts_.push_back({.block = block->key});
+    counted.push_back({.place = SortKey(form, edit.place, access_.scratch()),
+                       .members = edit.was_there ? -1 : 1});
+  }
+  return counted;
+}
+
+// Finds the keys of the nodes that count the places, where hints tell them.
+void Change::HintNodes(std::span<const Counted> counted) {
+  nodes_.assign(levels_.size(), {});
+  if (access_.hints() == nullptr || access_.wants_newest()) return;
+  std::optional<size_t> unknown;  // a level whose first node no hint knows
+  {
+    SegmentHints::Reading hints(*access_.hints(), record_.id);
+    if (!hints) return;
+    for (size_t level = 0; level < levels_.size(); ++level) {
+      const Segments& nodes = levels_[level];
+      auto& keys = nodes_[level];
+      keys.reserve(counted.size());
+      hints.BeginPart(nodes.part());
+      const char* last = nullptr;
+      for (const Counted& one : counted) {
+        const auto found = hints.Find(one.place);
+        if (!found) {
+          keys.clear();
+          unknown = level;
+          break;
+        }
+        const bool is_same = found->data() == last;
+        last = found->data();
+        keys.push_back(is_same ? keys.back() : access_.scratch().Concat(nodes.prefix(), *found));
+      }
     }
-    counts_.back().delta += edit.was_there ? -1 : 1;
-    counts_.back().place = place;
+  }
+  // The hints may lack the first node of a new level: another thread read them when it was told.
+  if (!unknown) return;
+  const std::string first(levels_[*unknown].prefix());
+  access_.hints()->Learn(record_.id, std::span(&first, 1));
+}
+
+// Counts the members that come and go (counts.h).
+bool Change::CountEdits(std::span<const Counted> counted) {
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    Segments& nodes = levels_[level];
+    const bool is_lowest = &nodes == &levels_.back();
+    const auto& keys = nodes_[level];
+    for (size_t i = 0; i < counted.size(); ++i) {
+      const auto& [place, members] = counted[i];
+      const Loaded* const node = keys.empty() ? nodes.Find(place) : nullptr;
+      if (keys.empty() && node == nullptr) return false;
+      const std::string_view key = keys.empty() ? node->key : keys[i];
+      if (counts_.empty() || counts_.back().node != key) counts_.push_back({.node = key});
+      Count& count = counts_.back();
+      count.operand.append(reinterpret_cast<const char*>(&members), sizeof(members));
+      AppendVarint(count.operand, place.size() + 1);
+      count.operand += place;
+      count.last = place;
+      count.has_less |= members < 0;
+      if (is_lowest) count.places.push_back(place);
+    }
   }
   return true;
 }
 
-// Asks for the blocks that have the places, which ascend. The items of blocks are short, so a scan
-// of all blocks between the places costs less than a search for each, unless they are many.
-void Change::LookUpBlocks(Lookup& lookup, const std::vector<std::string_view>& places) {
-  constexpr uint64_t kBlocksForAPlace = 8;
-  const uint64_t blocks = record_.members / (kBlockMax / 4) + 1;
-  const uint64_t most = places.size() * kBlocksForAPlace;
-  if (places.size() > 1 && blocks <= most) {
-    lookup.AddRange(blocks_, places.front(), places.back(), static_cast<uint32_t>(most));
+const Segments& Change::HighestLevel() const {
+  return levels_[record_.first == 0 ? 0 : record_.first - 1];  // the lowest one is the last
+}
+
+// Asks for the nodes that have the places, which ascend. A scan of all nodes between the places
+// costs less than a search for each, where the nodes are few.
+void Change::LookUpNodes(Lookup& lookup, Segments& nodes, std::span<const Counted> counted) const {
+  if (counted.size() > kTopNodesMax && &nodes == &HighestLevel()) {
+    lookup.AddRange(nodes, counted.front().place, counted.back().place, 2 * kTopNodesMax);
   } else {
-    for (const std::string_view place : places) lookup.Add(blocks_, place);
+    for (const Counted& one : counted) lookup.Add(nodes, one.place);
   }
 }
 
-// Reads what the edits need, in one batch, unless the newest state is wanted.
+// Reads what the edits need, in one batch, unless the newest state is wanted. Many places are often
+// neighbours, which lie in one item, and a batch reads that for each: so some are looked up before
+// the others.
 void Change::LookUp(const std::vector<skep::collections::Edit>& edits,
-                    const std::vector<skep::collections::Edit>& by_member) {
+                    const std::vector<skep::collections::Edit>& by_member,
+                    std::span<const Counted> counted) {
   if (access_.wants_newest()) return;
-  Lookup lookup(access_);
   const Part main = MainPart(kind_);
-  std::vector<std::string_view> counted;
+  std::vector<std::string_view> places;
   for (const auto& edit : edits) {
-    const std::string_view place = SortKey(FormOf(main, kind_), edit.place, access_.scratch());
-    lookup.Add(Of(main), place);
-    if (edit.was_there != edit.bytes.has_value()) counted.push_back(place);
+    if (edit.at != nullptr) continue;
+    places.push_back(SortKey(FormOf(main, kind_), edit.place, access_.scratch()));
   }
-  LookUpBlocks(lookup, counted);
-  for (const auto& edit : by_member) lookup.Add(members_, edit.place.member);
-  lookup.Run(key_, kind_);
+  if (std::max(places.size(), counted.size()) > kPlacesAtOnce) {
+    Lookup some(access_);
+    for (size_t i = 0; i < places.size(); i += kPlacesAtOnce) some.Add(Of(main), places[i]);
+    for (size_t level = 0; level < levels_.size(); ++level) {
+      if (!nodes_[level].empty() || &levels_[level] == &HighestLevel()) continue;
+      for (size_t i = 0; i < counted.size(); i += kPlacesAtOnce) {
+        some.Add(levels_[level], counted[i].place);
+      }
+    }
+    if (!some.IsEmpty()) some.Run(key_, kind_);
+  }
+  Lookup lookup(access_);
+  for (const std::string_view place : places) lookup.Add(Of(main), place);
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    if (nodes_[level].empty()) LookUpNodes(lookup, levels_[level], counted);
+  }
+  for (const auto& edit : by_member) {
+    if (edit.at == nullptr) lookup.Add(members_, edit.place.member);
+  }
+  if (!lookup.IsEmpty()) lookup.Run(key_, kind_);
 }
 
 bool Change::Edit(const Pieces& before, const Pieces& after) {
@@ -234,32 +318,57 @@ bool Change::Edit(const Pieces& before, const Pieces& after) {
     Scratch& scratch = access_.scratch();
     by_member = Difference(ByMember(before, scratch), ByMember(after, scratch));
   }
-  LookUp(edits, by_member);
-  members_added_ += static_cast<int64_t>(after.size()) - static_cast<int64_t>(before.size());
-  bytes_added_ += static_cast<int64_t>(BytesOf(after)) - static_cast<int64_t>(BytesOf(before));
-  return EditPart(MainPart(kind_), edits) && CountEdits(edits) &&
-         (by_member.empty() || EditPart(Part::kMembers, by_member));
+  const auto added = [&](auto of) {
+    return static_cast<int64_t>(of(after)) - static_cast<int64_t>(of(before));
+  };
+  const int64_t deadlines = kind_ == types::kHash ? added(CountDeadlines) : 0;
+  return EditParts(edits, by_member, added([](const Pieces& pieces) { return BytesOf(pieces); }),
+                   deadlines);
 }
 
-// Adds the new segments whose keys are below `key`, from `added` on.
-void Change::AddNew(Batch& batch, std::string_view key, size_t* added) const {
-  for (; *added < added_.size() && added_[*added].key < key; ++*added) {
-    const Added& segment = added_[*added];
+bool Change::EditParts(std::vector<skep::collections::Edit> edits,
+                       std::vector<skep::collections::Edit> by_member, int64_t bytes,
+                       int64_t deadlines) {
+  const Part main = MainPart(kind_);
+  const auto counted = ListCounted(edits);
+  for (const Counted& one : counted) members_added_ += one.members;
+  bytes_added_ += bytes;
+  deadlines_added_ += deadlines;
+  HintNodes(counted);
+  if (kind_ == types::kSortedSet && access_.hints() != nullptr && !access_.wants_newest()) {
+    exchanges_.Take(members_, FormOf(Part::kMembers, kind_), by_member);
+    exchanges_.Take(scores_, FormOf(Part::kScores, kind_), edits);
+  }
+  LookUp(edits, by_member, counted);
+  return EditPart(main, edits) && CountEdits(counted) && EditPart(Part::kMembers, by_member);
+}
+
+// Adds the new segments and the exchanges whose keys are below `key`.
+void Change::AddOthers(Batch& batch, std::string_view key, Others* next) {
+  for (; next->added < added_.size() && added_[next->added].key < key; ++next->added) {
+    const Added& segment = added_[next->added];
+    exchanges_.AddBelow(batch, segment.key, &next->exchange);
     batch.Add(
         {.op = Op::kPut, .type = types::kSegment, .key = segment.key, .value = segment.bytes});
   }
+  exchanges_.AddBelow(batch, key, &next->exchange);
 }
 
-// Adds what becomes of segments that were read: those that nobody writes are required to stay. New
-// segments come between them.
-void Change::AddSegments(Batch& batch, const Segments& segments, size_t* added) const {
+// Adds what becomes of segments that were read: those that nobody writes are required to stay. The
+// others come between them.
+void Change::AddSegments(Batch& batch) {
   static const Function* const edit = FindFunction("large-segment-edit");
-  for (const Loaded* const loaded : segments.all()) {
-    AddNew(batch, loaded->key, added);
-    batch.Apply(loaded->key, edit,
-                loaded->edit.empty() ? types::KeepSegment(loaded->segment.stamp, batch.scratch())
-                                     : loaded->edit);
+  std::ranges::sort(added_, {}, &Added::key);
+  Others next;
+  for (const Segments* const part : {&members_, &scores_}) {
+    for (const Loaded* const loaded : part->all()) {
+      AddOthers(batch, loaded->key, &next);
+      batch.Apply(loaded->key, edit,
+                  loaded->edit.empty() ? types::KeepSegment(loaded->segment.stamp, batch.scratch())
+                                       : loaded->edit);
+    }
   }
+  AddOthers(batch, KeysOf(record_.id + 1), &next);
 }
 
 // The slots ascend by their keys, so that the engine need not sort them.
@@ -271,36 +380,146 @@ void Change::AddTo(Batch& batch, int64_t fewest) {
                .other = types::BytesOf(record_)});
   }
   Scratch& scratch = batch.scratch();
-  const types::RecordChange change = {
-      .id = record_.id, .members = members_added_, .bytes = bytes_added_, .fewest = fewest};
-  record_slot_ =
-      batch.Apply(key_, RecordFunction(kind_),
-                  scratch.Copy({reinterpret_cast<const char*>(&change), sizeof(change)}));
-  static const Function* const add = FindFunction("large-count-add");
-  first_count_ = static_cast<uint32_t>(batch.size());
-  for (const Count& count : counts_) {
-    const std::string_view delta(reinterpret_cast<const char*>(&count.delta), sizeof(count.delta));
-    batch.Apply(count.block, add, scratch.Concat(delta, count.place));
+  const types::RecordChange change = {.id = record_.id,
+                                      .members = members_added_,
+                                      .bytes = bytes_added_,
+                                      .fewest = fewest,
+                                      .levels = record_.first};
+  std::string_view operand(reinterpret_cast<const char*>(&change), sizeof(change));
+  if (deadlines_added_ != 0) {
+    operand = scratch.Concat(
+        operand, {reinterpret_cast<const char*>(&deadlines_added_), sizeof(deadlines_added_)});
   }
-  std::ranges::sort(added_, {}, &Added::key);
-  size_t added = 0;
-  AddSegments(batch, members_, &added);
-  AddSegments(batch, scores_, &added);
-  AddNew(batch, KeysOf(record_.id + 1), &added);
+  record_slot_ = batch.Apply(key_, RecordFunction(kind_), scratch.Copy(operand));
+  static const Function* const add = FindFunction("large-counts-add");
+  first_count_ = static_cast<uint32_t>(batch.size());
+  for (const Count& count : counts_) batch.Apply(count.node, add, count.operand);
+  AddSegments(batch);
+}
+
+// Tells the hints of the segments that were made, and of those that are gone.
+void Change::TellHints() const {
+  if (access_.hints() == nullptr || (added_.empty() && gone_.empty())) return;
+  std::vector<std::string> keys;
+  for (const Added& segment : added_) keys.push_back(segment.key);
+  access_.hints()->Learn(record_.id, keys, gone_);
+}
+
+bool Change::CorrectHints(const Batch& batch) const {
+  if (access_.hints() == nullptr) return false;
+  bool was_wrong = exchanges_.Correct(batch);
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    const auto slot = first_count_ + static_cast<uint32_t>(i);
+    was_wrong |= access_.hints()->CorrectRefused(access_, batch, slot, counts_[i].last);
+  }
+  return was_wrong;
+}
+
+bool Change::Mend(Part part, std::string_view place) {
+  Loaded* const loaded = Of(part).FindRead(place);
+  if (loaded == nullptr || !loaded->edit.empty()) return true;
+  const Segment& segment = loaded->segment;
+  Target target = {.first = loaded, .edited = {.pieces = segment.pieces}, .fence = segment.fence};
+  if (segment.body.size() > access_.segment_bytes()) return Store(part, target);
+  // The segments ascend, so one that is joined with an empty one goes on with what follows that.
+  while (target.fence && target.bytes() < access_.segment_bytes() / 4) {
+    Loaded* const next = Of(part).FindRead(*target.fence);
+    if (next == nullptr || !next->edit.empty()) break;
+    const Target right = {
+        .first = next, .edited = {.pieces = next->segment.pieces}, .fence = next->segment.fence};
+    if (!TakeOver(part, target, right)) break;
+  }
+  return !target.is_joined || Store(part, target);
+}
+
+WriteResult Change::CommitMended(int64_t* added) {
+  *added = 0;
+  if (added_.empty() && gone_.empty()) return WriteResult::kDone;
+  Batch batch(Batch::Kind::kAtomic);
+  AddSegments(batch);
+  Status unwanted;
+  const WriteResult result = ExecuteChange(access_, batch, &unwanted);
+  if (result != WriteResult::kDone) return result;
+  TellHints();
+  *added = segments_added_;
+  return result;
+}
+
+namespace {
+
+// Tries once. kAgain: a segment has changed since it was read.
+WriteResult TryMend(Access& access, std::string_view key, uint8_t kind,
+                    const types::LargeRecord& record, std::span<const ToMend> segments,
+                    int64_t* added) {
+  *added = 0;
+  Change change(access, key, kind, record);
+  // Reads items of parts by their keys.
+  using PartKey = std::pair<Part, std::string_view>;
+  const auto read = [&](const std::vector<PartKey>& keys) {
+    Batch& reads = access.KeptBatch(Batch::Kind::kUnordered);
+    for (const auto& [part, of_segment] : keys) {
+      reads.Add({.op = Op::kGet,
+                 .flags = Request::kIfOfType,
+                 .type = types::kSegment,
+                 .key = of_segment});
+    }
+    access.Execute(reads);
+    for (uint32_t i = 0; i < keys.size(); ++i) {
+      const Outcome& out = reads.outcome(i);
+      const bool is_there = out.present && out.type == types::kSegment;
+      if (is_there) change.Of(keys[i].first).Keep(keys[i].second, out.value);
+    }
+  };
+  std::vector<PartKey> keys;
+  for (const ToMend& segment : segments) keys.emplace_back(segment.part, segment.key);
+  read(keys);
+  keys.clear();
+  for (const ToMend& segment : segments) {
+    const Loaded* const loaded = change.Of(segment.part).FindRead(segment.place);
+    if (loaded == nullptr || !loaded->segment.fence) continue;
+    if (loaded->segment.body.size() >= access.segment_bytes() / 4) continue;
+    const std::string next = SegmentKey(record.id, segment.part, *loaded->segment.fence);
+    keys.emplace_back(segment.part, access.scratch().Copy(next));
+  }
+  if (!keys.empty()) read(keys);
+  const bool are_mended = std::ranges::all_of(
+      segments, [&](const ToMend& segment) { return change.Mend(segment.part, segment.place); });
+  return are_mended ? change.CommitMended(added) : WriteResult::kRefused;
+}
+
+}  // namespace
+
+int64_t MendSegments(Access& access, std::string_view key, uint8_t kind,
+                     const types::LargeRecord& record, std::span<const ToMend> segments) {
+  constexpr int kTriesMax = 4;
+  if (segments.empty()) return 0;
+  int64_t added = 0;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    if (TryMend(access, key, kind, record, segments, &added) != WriteResult::kAgain) break;
+  }
+  return added;
 }
 
 Answer Change::Done(const Batch& batch) {
+  TellHints();
   const Outcome& out = batch.outcome(record_slot_);
   Answer answer;
   answer.version = out.version;
   answer.is_erased = out.integer == 0;
   uint32_t slot = first_count_;
+  std::vector<std::string_view> to_mend;
   for (const Count& count : counts_) {
-    const auto now = static_cast<uint64_t>(batch.outcome(slot++).integer);
-    if (now > kBlockMax || (count.delta < 0 && now < kBlockMax / 8)) {
-      segments_added_ += MendBlock(access_, record_.id, kind_, count.place);
+    std::string_view counts = batch.outcome(slot++).value;
+    uint64_t now = 0;
+    for (const std::string_view place : count.places) {
+      if (!TakeVarint(counts, &now)) break;
+      if (now > kEntryMax || (count.has_less && now < kEntryMax / 8)) to_mend.push_back(place);
     }
   }
+  if (!to_mend.empty()) {
+    segments_added_ += MendCounts(access_, key_, kind_, record_.id, to_mend);
+  }
+  segments_added_ += MendSegments(access_, key_, kind_, record_, exchanges_.LongOrSparse(batch));
   answer.segments_added = segments_added_;
   return answer;
 }

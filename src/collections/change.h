@@ -10,11 +10,16 @@
 // from them, takes effect at that instant. Calls on different segments do not disturb each other;
 // they meet in the record only, which a function changes where it lies.
 // Progress. A commit fails only because somebody has written one of its segments, or the key, since
-// it was read, or because it was read at an older version. Who calls it bounds how often, and has
-// it read the newest state when it tries again (collection_engine.h).
+// it was read, because it was read at an older version, or because a hint was wrong. Who calls it
+// bounds how often, and has it read the newest state, without hints, when it tries again
+// (collection_engine.h).
 //
 // A segment whose pieces exceed Access::segment_bytes() is cut into several. One of which less than
 // a quarter is left takes over the one to its right, if both fit into one.
+//
+// Segments of a sorted set that were not read need not be, where hints tell their keys and the
+// caller knows the pieces (exchanges.h). Nor need nodes of counts, whose functions check that the
+// places are theirs (counts.h).
 //
 // Cost: a copy of each segment that is changed, and in a log the bytes that have changed.
 //
@@ -22,11 +27,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collections/access.h"
+#include "collections/exchanges.h"
 #include "collections/pieces.h"
 
 namespace skep::collections {
@@ -47,6 +55,8 @@ struct Answer {
   Version version = 0;         // of the write; 0: nothing was written
   int64_t segments_added = 0;  // fewer, if negative
   bool is_erased = false;      // the collection has no members any more
+  bool keeps = false;          // the call, one of several of a write, has changed nothing
+  bool is_too_long = false;    // the call was not made: as Batch::portion_bytes_max() says
 };
 
 // How an atomic batch of conditions and writes has ended.
@@ -61,13 +71,23 @@ class Change {
         record_(record),
         members_(access, record.id, Part::kMembers),
         scores_(access, record.id, Part::kScores),
-        blocks_(access, record.id, Part::kCounts) {}
+        exchanges_(access, record.id) {
+    if (kind == types::kList) return;
+    // In the order of the keys of their nodes.
+    for (uint64_t level = 1; level <= record.first; ++level) AddLevel(level);
+    AddLevel(0);
+  }
 
   // The segments of a part, which are conditions of the change once they were read.
   Segments& Of(Part part) { return part == Part::kScores ? scores_ : members_; }
   // Makes `after` of the pieces `before`; both are pieces of the small form and ascend. False: the
   // collection has changed meanwhile.
   bool Edit(const Pieces& before, const Pieces& after);
+  // Likewise, if the edits of the main part, and of a sorted set also those of the part of members,
+  // are known; each ascend. `bytes`: how many more the pieces of the small form then have;
+  // `deadlines`: how many more fields of a hash then have deadlines.
+  bool EditParts(std::vector<skep::collections::Edit> edits,
+                 std::vector<skep::collections::Edit> by_member, int64_t bytes, int64_t deadlines);
   // The change depends on more than the segments it has read: no member may have been written since
   // the record was read.
   void RequireRecord() { requires_record_ = true; }
@@ -77,6 +97,16 @@ class Change {
   Answer Done(const Batch& batch);
   // Both, with a batch of its own. Nothing: a condition has failed.
   std::optional<Answer> Commit();
+  // Tells the hints what was wrong about them in a batch that was refused. Returns whether anything
+  // was.
+  bool CorrectHints(const Batch& batch) const;
+  // Mends the segment of the part that has the place, if it was read: divides it if it is longer
+  // than segments are meant to be, or joins it with the next ones that were read, too, as long as
+  // little is left of it. False: as for Edit.
+  bool Mend(Part part, std::string_view place);
+  // Writes what calls of Mend have made, and nothing else: neither the members nor the record
+  // change. *added: how many segments there are more; 0 if nothing was written.
+  WriteResult CommitMended(int64_t* added);
 
  private:
   // A segment with its edits and with what it takes over of the segments to its right, as it is to
@@ -96,20 +126,37 @@ class Change {
     std::string bytes;
   };
 
+  // A place of the main part where a member comes or goes.
+  struct Counted {
+    std::string_view place;
+    int64_t members;  // 1 or -1
+  };
+
   bool EditPart(Part part, const std::vector<skep::collections::Edit>& edits);
-  bool CountEdits(const std::vector<skep::collections::Edit>& edits);
+  std::vector<Counted> ListCounted(const std::vector<skep::collections::Edit>& edits);
+  void HintNodes(std::span<const Counted> counted);
+  bool CountEdits(std::span<const Counted> counted);
   std::optional<std::vector<Target>> Targets(Part part,
                                              const std::vector<skep::collections::Edit>& edits);
-  void LookUpBlocks(Lookup& lookup, const std::vector<std::string_view>& places);
+  const Segments& HighestLevel() const;
+  void LookUpNodes(Lookup& lookup, Segments& nodes, std::span<const Counted> counted) const;
+  void AddLevel(uint64_t level) { levels_.emplace_back(access_, record_.id, CountsPart(level)); }
   void LookUp(const std::vector<skep::collections::Edit>& edits,
-              const std::vector<skep::collections::Edit>& by_member);
+              const std::vector<skep::collections::Edit>& by_member,
+              std::span<const Counted> counted);
   bool IsSparse(const Target& target) const;
   // Adds what lies to the right if both fit into one segment.
   bool TakeOver(Part part, Target& target, const Target& right);
   bool TakeOverNeighbour(Part part, Target& target);
   bool Store(Part part, const Target& target);
-  void AddNew(Batch& batch, std::string_view key, size_t* added) const;
-  void AddSegments(Batch& batch, const Segments& segments, size_t* added) const;
+  void TellHints() const;
+  // How many new segments, and how many exchanges, a batch already has.
+  struct Others {
+    size_t added = 0;     // of added_
+    size_t exchange = 0;  // of exchanges_
+  };
+  void AddOthers(Batch& batch, std::string_view key, Others* next);
+  void AddSegments(Batch& batch);
 
   Access& access_;
   const std::string_view key_;
@@ -117,22 +164,36 @@ class Change {
   const types::LargeRecord record_;
   Segments members_;
   Segments scores_;
-  Segments blocks_;
+  std::deque<Segments> levels_;  // of counts, the lowest one last
+  Exchanges exchanges_;
   std::vector<Added> added_;
+  std::vector<std::string> gone_;  // keys of segments that others take over
+  // By levels as levels_, for each place that is counted the key of its node; empty: no hints tell.
+  std::vector<std::vector<std::string_view>> nodes_;
   int64_t members_added_ = 0;
   int64_t bytes_added_ = 0;
+  int64_t deadlines_added_ = 0;  // fields that have one
+  // A Count is what the change tells one node of counts: how many members it adds at which places,
+  // which ascend.
   struct Count {
-    std::string_view block;  // its key
-    int64_t delta = 0;
-    std::string_view place;  // the highest one that is counted
+    std::string_view node;                      // its key
+    std::string operand = {};                   // of large-counts-add (types/large_counts.h)
+    std::string_view last = {};                 // place
+    std::vector<std::string_view> places = {};  // of the lowest level
+    bool has_less = false;                      // members are removed
   };
-  std::vector<Count> counts_;  // ascending
+
+  std::vector<Count> counts_;  // by levels as levels_, and ascending
   bool requires_record_ = false;
   uint32_t first_count_ = 0;  // the slots that the change has in the batch
   uint32_t record_slot_ = 0;
   int64_t segments_added_ = 0;
 };
 
+// Mends segments, as Change::Mend says, in a change of their own, which is tried a few times.
+// Returns how many segments there are more; 0 also if others have written them each time.
+int64_t MendSegments(Access& access, std::string_view key, uint8_t kind,
+                     const types::LargeRecord& record, std::span<const ToMend> segments);
 // The pieces as the value of a segment, with a stamp of its own.
 std::string SegmentOf(const Pieces& pieces, size_t begin, size_t end,
                       std::optional<std::string_view> fence);

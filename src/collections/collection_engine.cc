@@ -7,6 +7,7 @@
 #include "collections/conversion.h"
 #include "collections/joint_calls.h"
 #include "collections/names.h"
+#include "collections/sample_again.h"
 #include "engine/partial_batch.h"
 
 namespace skep::collections {
@@ -19,10 +20,6 @@ constexpr Status kHidden(Code::kInvalidArgument,
                          "a key of this keyspace does not begin with 8 bytes of 255");
 constexpr Status kReserved(Code::kInvalidArgument,
                            "the type of the value is the store's own, not for clients");
-
-bool IsHidden(std::string_view key) {
-  return !key.empty() && key.front() == kHiddenFrom.front() && key >= kHiddenFrom;
-}
 
 }  // namespace
 
@@ -77,7 +74,13 @@ CollectionEngine::Needs CollectionEngine::Prepare(Batch& batch) {
       }
       continue;
     }
-    needs.samples = needs.samples || r.op == Op::kSample;
+    needs.field_deadlines = needs.field_deadlines || FieldSweeper::MayGiveDeadline(r);
+    if (r.op == Op::kSample) {
+      needs.samples = true;
+      // Nothing can be drawn again once an atomic batch was applied: its samples are told where the
+      // keys end that are drawn. (The batch, which is the caller's, is not constant.)
+      const_cast<Request&>(r).key = kHiddenFrom;
+    }
     needs.moves = needs.moves || r.op == Op::kMove;
     needs.deletes_all = needs.deletes_all || r.op == Op::kDeleteAll;
     needs.collections = needs.collections || KindWanted(r) != kPlainType;
@@ -160,15 +163,32 @@ Version CollectionEngine::Execute(Batch& batch) {
                          [&](uint32_t slot) { return WhyRefused(batch.requests()[slot]); });
   }
   const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  // At a snapshot the fields of hashes are due, or not, as when it was opened.
+  const bool is_snapshot = batch.snapshot().id != 0;
+  if (needs.collections) {
+    batch.set_now_ms(is_snapshot ? batch.snapshot().now_ms : now_.Advance(batch.now_ms()));
+  }
+  if (needs.field_deadlines) field_sweeper_.NoteGiven();
   if (needs.deletes_all) hidden_items_.BeginDelete();
   Version ticket = is_atomic && (needs.collections || needs.moves) ? ExecuteAtomic(batch, needs)
                                                                    : ExecuteUnordered(batch, needs);
+  if (needs.field_deadlines || needs.moves) NoteFieldDeadlines(batch);
   if (needs.deletes_all) CountDeletedAll(batch);
   if (!has_hidden && !has_hidden_.load(std::memory_order_relaxed)) return ticket;
   NoteLeft(batch);
   HideTypes(batch);
-  if (needs.samples) SampleAgain(batch);
+  if (needs.samples && !is_atomic) SampleAgain(inner(), batch);
   return ticket;
+}
+
+// Tells the sweeper which keys may have got hashes with deadlines.
+void CollectionEngine::NoteFieldDeadlines(const Batch& batch) {
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
+    const Request& r = batch.requests()[slot];
+    const bool is_done = batch.outcome(slot).verdict == Verdict::kDone;
+    const bool matters = r.op == Op::kMove || FieldSweeper::MayGiveDeadline(r);
+    if (is_done && matters) field_sweeper_.NoteRequest(r);
+  }
 }
 
 // Takes the hidden items off the count of the first delete of everything that was done.
@@ -185,17 +205,29 @@ void CollectionEngine::CountDeletedAll(Batch& batch) {
 }
 
 // Sets keys aside that are known to have had large collections, so that the wrapped engine does not
-// look them up.
-void CollectionEngine::SetAsideHinted(const Batch& batch, types::FormScope& scope) const {
-  std::string_view last;
+// look them up. Returns whether all requests of the batch are well-formed and set aside now.
+bool CollectionEngine::SetAsideHinted(const Batch& batch, types::FormScope& scope) const {
+  const std::string_view* last = nullptr;
+  bool last_is_aside = false;
+  bool all_are = true;
   size_t hinted = 0;
   for (const Request& r : batch.requests()) {
-    if (r.op != Op::kApply || r.key == last || KindWanted(r) == kPlainType) continue;
-    last = r.key;
-    if (!large_hints_.Has(r.key) || scope.HasSetAside(r.key)) continue;
-    scope.SetAside(r.key);
-    if (++hinted == kHintedMax) return;
+    if (r.op != Op::kApply || KindWanted(r) == kPlainType) {
+      all_are = false;
+      continue;
+    }
+    if (last == nullptr || r.key != *last) {
+      last_is_aside = scope.HasSetAside(r.key);
+      if (!last_is_aside && hinted < kHintedMax && large_hints_.Has(r.key)) {
+        scope.SetAside(r.key);
+        ++hinted;
+        last_is_aside = true;
+      }
+      last = &r.key;
+    }
+    all_are = all_are && last_is_aside && IsSoundPoint(r, traits());
   }
+  return all_are;
 }
 
 Version CollectionEngine::ExecuteUnordered(Batch& batch, const Needs& needs) {
@@ -203,8 +235,12 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch, const Needs& needs) {
   std::vector<uint32_t> aside;
   {
     types::FormScope scope(value_bytes_, batch.kind() == Batch::Kind::kUnordered);
-    if (scope.sets_aside() && needs.collections) SetAsideHinted(batch, scope);
-    ticket = inner().Execute(batch);
+    if (scope.sets_aside() && needs.collections && SetAsideHinted(batch, scope)) {
+      BatchWriter out(batch);
+      for (uint32_t slot = 0; slot < batch.size(); ++slot) out.Postpone(slot);
+    } else {
+      ticket = inner().Execute(batch);
+    }
     if (!scope.has_set_aside()) return ticket;
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
       const bool is_aside = batch.outcome(slot).verdict == Verdict::kPostponed &&
@@ -214,7 +250,8 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch, const Needs& needs) {
   }
   const auto key_of = [&](uint32_t slot) { return batch.requests()[slot].key; };
   if (!std::ranges::is_sorted(aside, {}, key_of)) std::ranges::stable_sort(aside, {}, key_of);
-  // Each execution does something, whatever it has looked at: else the next one would not, either.
+  // Each execution does something, whatever it has looked at, unless another call has the turn at
+  // the first key: else the next one would not, either.
   const BatchWriter out(batch, BatchWriter::KeepOutcomes());
   for (size_t i = 0; i < aside.size() && (i == 0 || !out.IsPostponing());) {
     const size_t begin = i;
@@ -224,20 +261,24 @@ Version CollectionEngine::ExecuteUnordered(Batch& batch, const Needs& needs) {
   return ticket;
 }
 
-// Does the requests of one key that were set aside, in their order, at least the first. What is
-// left when the batch has done its work stays postponed.
+// Does the requests of one key that were set aside, in their order. What is left when the batch has
+// done its work, what follows a call that was too long, and what would wait for another call's
+// turn, stays postponed.
 Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots) {
   const BatchWriter out(batch, BatchWriter::KeepOutcomes());
   Version ticket = 0;
   size_t group_max = kGroupMax;
   do {
     const Request& first = batch.requests()[slots.front()];
+    if (MayWait(batch, first.key)) break;
+    const Function* const function = first.op == Op::kApply ? first.function : nullptr;
+    const bool reads_view = function != nullptr && LargeCall::ReadsView(*function);
     const auto is_like_first = [&](uint32_t slot) {
       const Request& r = batch.requests()[slot];
       if (r.op != Op::kApply || r.function == nullptr) return false;
-      const bool has_same =
-          slot != slots.front() && first.op == Op::kApply && r.function == first.function;
-      return has_same || (JointCalls::Has(*r.function) && KindWanted(r) == KindWanted(first));
+      if (slot != slots.front() && r.function == function) return true;
+      return KindWanted(r) == KindWanted(first) &&
+             (reads_view ? LargeCall::ReadsView(*r.function) : JointCalls::Has(*r.function));
     };
     const auto behind =
         std::ranges::find_if_not(slots.first(std::min(slots.size(), group_max)), is_like_first);
@@ -254,12 +295,16 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
       ticket = std::max(ticket, DoAlone(batch, slots.front()));
       done = 1;
     }
+    // Whoever makes a call that was left out makes it before what follows it on its key.
+    const uint32_t last = slots[done - 1];
+    if (batch.IsTooLong(last) || batch.outcome(last).verdict == Verdict::kPostponed) break;
     slots = slots.subspan(done);
   } while (!slots.empty() && !out.IsPostponing());
   return ticket;
 }
 
-// Does requests about members, or ends, of one large collection; returns how many of them.
+// Does requests about members, or ends, of one large collection, or reads of its ranks and ranges;
+// returns how many of them.
 size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
                                      std::span<const uint32_t> slots) {
   const std::string_view key = batch.requests()[slots.front()].key;
@@ -270,16 +315,27 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
     calls.push_back({.function = r.function, .operand = r.value});
   }
   for (int tries = 0; tries < kGroupTriesMax; ++tries) {
-    turnstile_.Pass();
+    if (MayWait(batch, key)) return 0;
+    turnstiles_.Pass(std::span(&key, 1));
     access.Forget();
     const auto record = access.Record(key, kind);
     large_hints_.Note(key, record.has_value());
     if (!record) return 0;
     const uint64_t deadline_ms = access.deadline_ms();
     std::vector<Answer> answers;
-    const bool is_done = JointCalls::Of(access, key, kind, *record)->Run(calls, &answers);
-    access.WantNewest();
-    if (!is_done) continue;
+    const auto is_long = [&](const FunctionCall& call) {
+      return JointCalls::Has(*call.function) && JointCalls::IsLong(access, kind, *record, call);
+    };
+    calls.erase(std::ranges::find_if(calls, is_long), calls.end());
+    if (calls.empty()) return 0;
+    const bool is_done = LargeCall::ReadsView(*calls.front().function)
+                             ? LargeCall(access, key, kind, *record).ReadTogether(calls, &answers)
+                             : JointCalls::Of(access, key, kind, *record)->Run(calls, &answers);
+    if (!is_done) {
+      // A wrong hint is corrected by now, and the older state that was read was not at fault.
+      if (!access.TakeWrongHint()) access.WantNewest();
+      continue;
+    }
     access.set_deadline_ms(deadline_ms);
     for (size_t i = 0; i < answers.size(); ++i) Fill(batch, slots[i], kind, access, answers[i]);
     return answers.size();
@@ -290,12 +346,15 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
 // Does a request that was set aside.
 Version CollectionEngine::DoAlone(Batch& batch, uint32_t slot) {
   Access access = AccessOf(batch);
-  for (int tries = 0; tries < kTriesMax; ++tries) {
-    turnstile_.Pass();
+  const std::span key(&batch.requests()[slot].key, 1);
+  for (int tries = 0; tries < kTriesMax && access.work() <= kLongAttemptBytes; ++tries) {
+    if (MayWait(batch, key.front())) return access.ticket();
+    turnstiles_.Pass(key);
     if (TryAlone(access, batch, slot)) return access.ticket();
     access.WantNewest();
   }
-  const Turnstile::Turn turn(turnstile_);
+  if (MayWait(batch, key.front())) return access.ticket();
+  const Turnstiles::Turn turn(turnstiles_, key);
   for (int tries = 0; tries < kTurnTriesMax; ++tries) {
     if (TryAlone(access, batch, slot)) return access.ticket();
   }
@@ -348,13 +407,15 @@ bool CollectionEngine::TryInOneValue(Access& access, Batch& batch, uint32_t slot
   Batch one;
   one.Add(batch.requests()[slot]);
   one.set_scan_bytes_max(batch.scan_bytes_max());
+  BatchWriter out(batch, BatchWriter::KeepOutcomes());
+  one.set_notes_effects(out.notes_effects());
   {
     types::FormScope scope(bytes_max, sets_aside);
     access.Execute(one);
     if (scope.has_set_aside()) return false;
   }
-  BatchWriter out(batch, BatchWriter::KeepOutcomes());
   CopyOutcome(one, 0, out, slot);
+  for (const Effect& effect : one.effects()) out.NoteAgain(slot, effect);
   return true;
 }
 
@@ -365,12 +426,16 @@ void CollectionEngine::Fill(Batch& batch, uint32_t slot, uint8_t kind, Access& a
   outcome = {.verdict = Verdict::kDone,
              .present = true,
              .type = kind,
+             .more = answer.is_too_long,
              .integer = answer.integer,
              .deadline_ms = access.deadline_ms(),
-             .version = answer.version};
+             .version = answer.keeps ? 0 : answer.version};
   out.CountWork(answer.value.size() + access.TakeWork());
   hidden_items_.Add(answer.version, answer.segments_added);
-  if (answer.is_erased) sweeper_.Want();
+  if (answer.is_erased) {
+    sweeper_.Want();
+    out.Note(slot, Effect::Kind::kErase);
+  }
   if (!answer.status.ok()) return out.Refuse(slot, answer.status);
   if (out.scratch().used() + answer.value.size() > batch.answer_bytes_max()) {
     return out.RefuseAnswer(slot);
@@ -388,55 +453,17 @@ WriteResult CollectionEngine::MakeLarge(Access& access, std::string_view key, ui
     hidden_items_.Add(conversion.version, conversion.segments);
     has_hidden_.store(true, std::memory_order_relaxed);
     conversions_.fetch_add(1, std::memory_order_relaxed);
+    if (conversion.deadlines > 0) field_sweeper_.Note(key, access.now_ms());
   }
   return conversion.result;
 }
 
-// Draws again what was hidden. A few draws find a key where not nearly all items are hidden; else
-// the keys that are seen are few beside those, and are counted.
-void CollectionEngine::SampleAgain(Batch& batch) {
-  constexpr int kDrawsMax = 32;
-  BatchWriter out(batch, BatchWriter::KeepOutcomes());
-  for (uint32_t slot = 0; slot < batch.size(); ++slot) {
-    const Request& r = batch.requests()[slot];
-    if (r.op != Op::kSample) continue;
-    uint64_t random = r.random;
-    const auto is_hidden = [&] {
-      return !batch.items(slot).empty() && IsHidden(batch.items(slot).front().key);
-    };
-    Batch one;
-    for (int draws = 0; draws < kDrawsMax && is_hidden(); ++draws) {
-      random = random * 6364136223846793005u + 1442695040888963407u;
-      one.Clear();
-      one.set_now_ms(batch.now_ms());
-      one.Sample(random);
-      inner().Execute(one);
-      CopyOutcome(one, 0, out, slot);
-    }
-    if (!is_hidden()) continue;
-    Batch count;
-    count.set_now_ms(batch.now_ms());
-    count.Count(Range::Between({}, kHiddenFrom));
-    inner().Execute(count);
-    const auto keys = static_cast<uint64_t>(count.outcome(0).integer);
-    one.Clear();
-    one.set_now_ms(batch.now_ms());
-    const auto index =
-        static_cast<uint32_t>(keys == 0 ? 0 : static_cast<unsigned __int128>(random) * keys >> 64);
-    one.Scan(Range::Between({}, kHiddenFrom), {.limit = index + 1, .keys_only = true});
-    inner().Execute(one);
-    out.outcome(slot) = one.outcome(0);
-    out.BeginItems(slot);
-    out.outcome(slot).value = {};
-    out.outcome(slot).more = false;
-    out.outcome(slot).verdict = one.items(0).empty() ? Verdict::kAbsent : Verdict::kDone;
-    Item last;
-    for (const Item& item : one.items(0)) last = item;
-    if (!one.items(0).empty()) out.AddItem(slot, last);
-  }
-}
-
 // ---- The rest of the interface ----
+
+bool CollectionEngine::ReadsRecords() {
+  Access access(inner(), 0, segment_bytes_);
+  return collections::ReadsRecords(access);
+}
 
 Result<uint64_t> CollectionEngine::Watch(std::string_view key, uint64_t now_ms) {
   if (IsHidden(key)) return Fail(kHidden);
@@ -444,7 +471,10 @@ Result<uint64_t> CollectionEngine::Watch(std::string_view key, uint64_t now_ms) 
 }
 
 bool CollectionEngine::Maintain(uint64_t now_ms) {
-  const bool more = inner().Maintain(now_ms);
+  const uint64_t field_now_ms = now_.Advance(now_ms);
+  Access hashes(inner(), field_now_ms, segment_bytes_);
+  bool more = field_sweeper_.Run(*this, hashes);
+  more = inner().Maintain(now_ms) || more;
   if (!HasHidden()) return more;
   const uint64_t expired = inner().Statistics().expired_keys;
   if (expired_keys_.exchange(expired, std::memory_order_relaxed) != expired) sweeper_.Want();

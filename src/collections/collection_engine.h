@@ -17,7 +17,9 @@
 //   set aside beforehand (large_hints.h). Those requests are then done key by key, in order: on a
 //   large collection as large_call.h says, those that name members, or ends of a list, together; a
 //   collection that has outgrown one value is first converted (conversion.h). Everything else of
-//   the batch costs what it does without this engine.
+//   the batch costs what it does without this engine. What follows a call that is left out because
+//   it would be long (Batch::set_portion_bytes_max), on its key, stays postponed: whoever makes the
+//   call in another way makes it first.
 //
 // Atomic batches
 //   The keys of functions of collections, and of moves, are locked (key_locks.h), so none of them
@@ -31,10 +33,15 @@
 //   small form are converted when it is done.
 //
 // Progress. A request that is set aside is done again when others have written what it read; after
-// kTriesMax times it has the turn (Turnstile), and those that come later wait. So it ends after at
-// most one more failure for each thread. Requests that are done together are tried kGroupTriesMax
-// times, then the first of them is done alone, and fewer of the others together. Locks of keys are
-// taken after the turn, never before it, so there is no cycle.
+// kTriesMax times, or one that was long, it has the turn at its key (Turnstiles), and those on the
+// key that come later wait, or stay postponed in a batch that leaves long calls out. So it ends
+// after at most one more failure for each thread. Requests that are done together are tried
+// kGroupTriesMax times, then the first of them is done alone, and fewer of the others together.
+// Locks of keys are taken after the turn, never before it, so there is no cycle.
+//
+// Time. Fields of hashes have deadlines (types/hash_fields.h). The functions of a batch see one
+// time, which is not before that of any batch that ended before this one began: so a field that was
+// seen as gone stays so. What is due is removed in the background (field_sweeper.h).
 //
 // Moves. See names.h: the new names of a large collection are added before its record moves.
 //
@@ -50,10 +57,12 @@
 #include <vector>
 
 #include "collections/access.h"
+#include "collections/field_sweeper.h"
 #include "collections/hidden_items.h"
 #include "collections/key_locks.h"
 #include "collections/large_call.h"
 #include "collections/large_hints.h"
+#include "collections/segment_hints.h"
 #include "collections/sweeper.h"
 #include "engine/batch_writer.h"
 #include "engine/forwarding_engine.h"
@@ -81,6 +90,10 @@ class CollectionEngine final : public ForwardingEngine {
   // `value_bytes`: the size from which a collection no longer lies in one value.
   CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes);
 
+  // Whether this version reads the large collections that the wrapped engine has (names.h). To be
+  // asked for before anything else.
+  bool ReadsRecords();
+
   Version Execute(Batch& batch) override;
   //   kInvalidArgument  the key is hidden
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
@@ -97,9 +110,11 @@ class CollectionEngine final : public ForwardingEngine {
  private:
   static constexpr int kTriesMax = 8;
   static constexpr int kGroupTriesMax = 3;
+  // The bytes that an attempt has copied which is not repeated without the turn.
+  static constexpr size_t kLongAttemptBytes = size_t{4} << 20;
   // How many requests are done together at most, and how many at first after they have failed: the
   // more there are, the more others are likely to write what they have read.
-  static constexpr size_t kGroupMax = 128;
+  static constexpr size_t kGroupMax = 256;
   static constexpr size_t kGroupAfterFailure = 8;
   // How many keys of a batch are set aside beforehand: each request is compared with all of them.
   static constexpr size_t kHintedMax = 4;
@@ -115,19 +130,28 @@ class CollectionEngine final : public ForwardingEngine {
     bool collections = false;  // a function of collections, or a value of one
     bool moves = false;
     bool deletes_all = false;
+    bool field_deadlines = false;  // a field of a hash may get a deadline
   };
 
   Access AccessOf(const Batch& batch) {
-    return Access(inner(), batch.now_ms(), segment_bytes_, batch.snapshot());
+    SegmentHints* const hints = batch.snapshot().id == 0 ? &segment_hints_ : nullptr;
+    Access access(inner(), batch.now_ms(), segment_bytes_, batch.snapshot(), hints);
+    access.set_portion_bytes_max(batch.portion_bytes_max());
+    return access;
   }
   static Status WhyRefused(const Request& request);
   static Needs Prepare(Batch& batch);
 
-  void SetAsideHinted(const Batch& batch, types::FormScope& scope) const;
+  bool SetAsideHinted(const Batch& batch, types::FormScope& scope) const;
   Version ExecuteUnordered(Batch& batch, const Needs& needs);
   Version DoOfKey(Batch& batch, std::span<const uint32_t> slots);
   size_t TryTogether(Access& access, Batch& batch, std::span<const uint32_t> slots);
   Version DoAlone(Batch& batch, uint32_t slot);
+  // Whether a call at the key would wait for another one's turn, and its batch leaves such calls
+  // out: it stays postponed then.
+  bool MayWait(const Batch& batch, std::string_view key) const {
+    return batch.portion_bytes_max() != SIZE_MAX && turnstiles_.IsTaken(key);
+  }
   bool TryAlone(Access& access, Batch& batch, uint32_t slot);
   bool TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max,
                      bool sets_aside);
@@ -147,9 +171,9 @@ class CollectionEngine final : public ForwardingEngine {
   void ConvertOutgrown(Access& access, const Batch& batch);
   void ConvertIfOutgrown(Access& access, std::string_view key);
 
-  void SampleAgain(Batch& batch);
   void HideTypes(Batch& batch);
   void CountDeletedAll(Batch& batch);
+  void NoteFieldDeadlines(const Batch& batch);
   void NoteLeft(const Batch& batch);
   bool HasHidden();
   uint64_t NewId(Access& access);
@@ -158,9 +182,11 @@ class CollectionEngine final : public ForwardingEngine {
   const size_t value_bytes_;
   const size_t segment_bytes_;
   KeyLocks locks_;
-  Turnstile turnstile_;
+  Turnstiles turnstiles_;
   LargeHints large_hints_;
+  SegmentHints segment_hints_;
   Sweeper sweeper_;
+  FieldSweeper field_sweeper_;
   std::atomic<bool> was_looked_at_{false};  // has_hidden_ is known
   std::atomic<bool> has_hidden_{false};     // there were hidden items once
   HiddenItems hidden_items_;

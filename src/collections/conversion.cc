@@ -23,26 +23,28 @@ void AddItem(Batch& batch, std::string_view key, std::string_view value) {
              .value = scratch.Copy(value)});
 }
 
-// Adds the blocks of the main part (counts.h); returns how many.
-int64_t AddBlocks(Batch& batch, uint64_t id, const std::vector<Run>& runs) {
-  int64_t blocks = 0;
+// Adds the nodes that count the members of the main part (counts.h); returns how many.
+int64_t AddCounts(Batch& batch, uint64_t id, const std::vector<Run>& runs, uint64_t* levels) {
+  std::vector<types::CountEntry> entries;
   for (size_t i = 0; i < runs.size();) {
-    const Run& first = runs[i];
-    while (i < runs.size() && runs[i].end - first.begin <= kBlockMax / 2) ++i;
-    if (i < runs.size() && &runs[i] == &first) ++i;  // a segment of so many members
-    const bool is_last = i == runs.size();
-    const auto fence = is_last ? std::nullopt : std::optional<std::string_view>(runs[i].separator);
-    const size_t end = is_last ? runs.back().end : runs[i].begin;
-    AddItem(batch, SegmentKey(id, Part::kCounts, first.separator),
-            BlockOf(fence, end - first.begin));
-    ++blocks;
+    const size_t begin = i++;
+    while (i < runs.size() && runs[i].end - runs[begin].begin <= kEntryMax * 3 / 4) ++i;
+    entries.push_back(
+        {.separator = runs[begin].separator, .count = runs[i - 1].end - runs[begin].begin});
   }
-  return blocks;
+  int64_t nodes = 0;
+  *levels = MakeCounts(id, std::move(entries), [&](std::string_view key, std::string_view value) {
+    AddItem(batch, key, value);
+    ++nodes;
+  });
+  return nodes;
 }
 
-// Adds the segments of a part to the batch, and the blocks if it is the main one; returns how many.
-int64_t AddSegments(Batch& batch, uint64_t id, Part part, uint8_t kind, const Pieces& pieces,
-                    size_t segment_bytes) {
+// Adds the segments of a part to the batch, and the counts if it is the main one; returns how many
+// items. `record` has the id, and gets the number of levels of counts.
+int64_t AddSegments(Batch& batch, types::LargeRecord& record, Part part, uint8_t kind,
+                    const Pieces& pieces, size_t segment_bytes) {
+  const uint64_t id = record.id;
   const size_t run_bytes = segment_bytes - segment_bytes / 4;
   const auto runs = CutIntoRuns(FormOf(part, kind), pieces, run_bytes, {});
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -52,8 +54,8 @@ int64_t AddSegments(Batch& batch, uint64_t id, Part part, uint8_t kind, const Pi
     AddItem(batch, SegmentKey(id, part, runs[i].separator),
             SegmentOf(pieces, runs[i].begin, runs[i].end, fence));
   }
-  const int64_t blocks = part == MainPart(kind) ? AddBlocks(batch, id, runs) : 0;
-  return blocks + static_cast<int64_t>(runs.size());
+  const int64_t nodes = part == MainPart(kind) ? AddCounts(batch, id, runs, &record.first) : 0;
+  return nodes + static_cast<int64_t>(runs.size());
 }
 
 }  // namespace
@@ -68,6 +70,7 @@ Conversion Convert(Access& access, std::string_view key, uint8_t kind, uint64_t 
   types::LargeRecord record = {.id = id, .members = pieces->size(), .bytes = BytesOf(*pieces)};
   Batch batch(Batch::Kind::kAtomic);
   batch.Add({.op = Op::kRequireValue, .type = kind, .key = key, .other = *value});
+  if (kind == types::kHash) record.last = conversion.deadlines = CountDeadlines(*pieces);
   if (kind == types::kList) {
     const auto segments = CutElements(*pieces, access.segment_bytes(), false);
     record.first = kFirstSegment;
@@ -79,12 +82,16 @@ Conversion Convert(Access& access, std::string_view key, uint8_t kind, uint64_t 
                                    .pieces = segments[i].elements,
                                    .body = segments[i].body}));
     }
-    conversion.segments = static_cast<int64_t>(segments.size());
+    std::vector<uint64_t> elements;
+    for (const ElementRun& run : segments) elements.push_back(run.elements);
+    ListCounts counts(access);
+    counts.Make(elements, &record);
+    conversion.segments = static_cast<int64_t>(segments.size()) + counts.AddTo(batch, id);
   } else {
     conversion.segments =
-        AddSegments(batch, id, MainPart(kind), kind, *pieces, access.segment_bytes());
+        AddSegments(batch, record, MainPart(kind), kind, *pieces, access.segment_bytes());
     if (kind == types::kSortedSet) {
-      conversion.segments += AddSegments(batch, id, Part::kMembers, kind,
+      conversion.segments += AddSegments(batch, record, Part::kMembers, kind,
                                          ByMember(*pieces, scratch), access.segment_bytes());
     }
   }

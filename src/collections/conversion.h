@@ -16,8 +16,9 @@ namespace skep::collections {
 
 struct Conversion {
   WriteResult result = WriteResult::kAgain;
-  Status status;         // kRefused: why
-  int64_t segments = 0;  // hidden items that were made
+  Status status;           // kRefused: why
+  int64_t segments = 0;    // hidden items that were made
+  uint64_t deadlines = 0;  // fields of a hash that have one
   Version version = 0;
 };
 

@@ -2,20 +2,31 @@
 
 #include "collections/list_calls.h"
 #include "collections/member_calls.h"
+#include "collections/set_calls.h"
 #include "collections/sorted_set_calls.h"
 
 namespace skep::collections {
 
 bool JointCalls::Has(const Function& function) {
   if (function.type == types::kList) return ListCalls::Has(function);
-  return MemberCalls::Names(function) || SortedSetCalls::IsPop(function);
+  return MemberCalls::Names(function) || SortedSetCalls::IsPop(function) ||
+         SortedSetCalls::IsCut(function) || SetCalls::IsPop(function);
 }
 
 std::unique_ptr<JointCalls> JointCalls::Of(Access& access, std::string_view key, uint8_t kind,
                                            const types::LargeRecord& record) {
   if (kind == types::kList) return std::make_unique<ListCalls>(access, key, record);
   if (kind == types::kSortedSet) return std::make_unique<SortedSetCalls>(access, key, record);
+  if (kind == types::kSet) return std::make_unique<SetCalls>(access, key, record);
   return std::make_unique<MemberCalls>(access, key, kind, record);
+}
+
+bool JointCalls::IsLong(const Access& access, uint8_t kind, const types::LargeRecord& record,
+                        const FunctionCall& call) {
+  if (kind == types::kList) return ListCalls::IsLong(access, record, call);
+  if (MemberCalls::Names(*call.function)) return MemberCalls::NamesMany(access, call);
+  return access.IsLongWrite(kind == types::kSet ? SetCalls::Taken(record, call)
+                                                : SortedSetCalls::Taken(record, call));
 }
 
 // Writes what the calls have made. Nothing: the collection has changed meanwhile.
@@ -23,18 +34,28 @@ std::optional<Answer> JointCalls::Write() {
   if (!has_changes()) return IsNewest() ? std::optional(Answer()) : std::nullopt;
   Batch batch(Batch::Kind::kAtomic);
   if (!AddTo(batch)) return std::nullopt;
-  return AnswerOfWrite(access_, batch, [&] { return Done(batch); });
+  auto written = AnswerOfWrite(access_, batch, [&] { return Done(batch); });
+  if (!written && CorrectHints(batch)) access_.NoteWrongHint();
+  return written;
 }
 
 bool JointCalls::Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
-  if (ReadEach(calls, answers)) return true;
+  if (ReadEach(calls, answers) || PutEach(calls, answers)) return true;
   const size_t answered = answers->size();
   Expect(calls);
+  // The bound is about the bytes that calls read after the read ahead, which serves all of them.
+  const size_t work_before = access_.work();
   bool is_read = true;
   for (const FunctionCall& call : calls) {
-    if (members() == 0) break;
+    const bool is_first = answers->size() == answered;
+    if (members() == 0 || (!is_first && !CanMake(call))) break;
+    if (!is_first && access_.work() - work_before > kWorkBytesMax) break;
     is_read = Make(call, &answers->emplace_back());
     if (!is_read) break;
+    if (!answers->back().is_too_long) continue;
+    if (is_first) return true;
+    answers->pop_back();
+    break;
   }
   std::optional<Answer> written = is_read ? Write() : std::nullopt;
   if (!written && !access_.status().ok()) written.emplace().status = access_.status();

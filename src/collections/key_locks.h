@@ -52,38 +52,68 @@ class KeyLocks {
   std::array<Mutex, kLocks> mutexes_;
 };
 
-// Lets a call that has failed too often have its turn: while one holds it, calls that begin an
-// attempt wait. So it fails at most once more for each call that was under way before.
+// Let a call that has failed too often have its turn at its keys: while one holds it, calls on them
+// that begin an attempt wait, or are left to later. So it fails at most once more for each call
+// that was under way before. A key has one of a fixed number of turnstiles.
 //
 // Thread-safe.
-class Turnstile {
+class Turnstiles {
+  struct Turnstile {
+    std::atomic<int> taken{0};
+    Mutex mutex;
+  };
+
  public:
-  // Waits while another call has the turn.
-  void Pass() {
-    if (taken_.load(std::memory_order_acquire) == 0) return;
-    const MutexLock lock(mutex_);
+  // Whether another call has the turn at the key.
+  bool IsTaken(std::string_view key) const {
+    return At(key).taken.load(std::memory_order_acquire) != 0;
   }
-  // Has the turn until it is destroyed.
+  // Waits while another call has the turn at one of the keys.
+  void Pass(std::span<const std::string_view> keys) {
+    for (const std::string_view key : keys) {
+      if (!IsTaken(key)) continue;
+      const MutexLock lock(At(key).mutex);
+    }
+  }
+  // Has the turn at the keys until it is destroyed. They are taken in one order, so there is no
+  // cycle.
   class Turn {
    public:
-    explicit Turn(Turnstile& turnstile) SKEP_NO_THREAD_SAFETY_ANALYSIS : turnstile_(turnstile) {
-      turnstile_.taken_.fetch_add(1, std::memory_order_acq_rel);
-      turnstile_.mutex_.lock();
+    Turn(Turnstiles& turnstiles,
+         std::span<const std::string_view> keys) SKEP_NO_THREAD_SAFETY_ANALYSIS {
+      for (const std::string_view key : keys) taken_.push_back(&turnstiles.At(key));
+      std::ranges::sort(taken_);
+      const auto rest = std::ranges::unique(taken_);
+      taken_.erase(rest.begin(), rest.end());
+      for (Turnstile* const turnstile : taken_) {
+        turnstile->taken.fetch_add(1, std::memory_order_acq_rel);
+        turnstile->mutex.lock();
+      }
     }
     ~Turn() SKEP_NO_THREAD_SAFETY_ANALYSIS {
-      turnstile_.mutex_.unlock();
-      turnstile_.taken_.fetch_sub(1, std::memory_order_acq_rel);
+      for (Turnstile* const turnstile : taken_) {
+        turnstile->mutex.unlock();
+        turnstile->taken.fetch_sub(1, std::memory_order_acq_rel);
+      }
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
    private:
-    Turnstile& turnstile_;
+    std::vector<Turnstile*> taken_;
   };
 
  private:
-  std::atomic<int> taken_{0};
-  Mutex mutex_;
+  static constexpr size_t kTurnstiles = 64;
+
+  const Turnstile& At(std::string_view key) const {
+    return turnstiles_[std::hash<std::string_view>()(key) % kTurnstiles];
+  }
+  Turnstile& At(std::string_view key) {
+    return turnstiles_[std::hash<std::string_view>()(key) % kTurnstiles];
+  }
+
+  std::array<Turnstile, kTurnstiles> turnstiles_;
 };
 
 }  // namespace skep::collections

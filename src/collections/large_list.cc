@@ -140,6 +140,16 @@ bool ListChange::Edit(uint64_t number, std::string_view old, std::string_view bo
 
 void ListChange::AddTo(Batch& batch) {
   ++after_.writes;
+  if (after_.members > 0) {
+    std::vector<ListCounts::Delta> deltas;
+    deltas.reserve(writes_.size());
+    for (const Write& write : writes_) {
+      const uint64_t elements = write.run ? write.run->elements : 0;
+      const uint64_t old = write.old ? write.old->pieces : 0;
+      deltas.push_back({.segment = write.number, .elements = static_cast<int64_t>(elements - old)});
+    }
+    counts_.Follow(record_, deltas, &after_);
+  }
   constexpr uint8_t kType = types::kLargeForm + types::kList;
   Scratch& scratch = batch.scratch();
   batch.Add({.op = Op::kRequireValue,
@@ -147,6 +157,7 @@ void ListChange::AddTo(Batch& batch) {
              .key = key_,
              .other = scratch.Copy(types::BytesOf(record_))});
   for (const Write& write : writes_) AddWrite(batch, write);
+  if (after_.members > 0) segments_added_ += counts_.AddTo(batch, record_.id);
   record_slot_ = after_.members == 0 ? batch.Delete(key_)
                                      : batch.Apply(key_, RecordFunction(types::kList),
                                                    scratch.Copy(types::BytesOf(after_)));
@@ -157,12 +168,16 @@ Answer ListChange::Done(const Batch& batch) const {
   answer.version = batch.outcome(record_slot_).version;
   answer.is_erased = after_.members == 0;
   answer.segments_added = segments_added_;
+  if (!answer.is_erased && NeedsListCounts(after_)) {
+    answer.segments_added += MendListCounts(access_, key_, record_.id);
+  }
   return answer;
 }
 
 // ---- LargeList ----
 
-// Elements of the list as texts, with the segments between them and the nearer end.
+// Elements of the list as texts, with the segments of a block before them, or between them and the
+// nearer end.
 Answer LargeList::Range(View& view, int64_t first, int64_t last) {
   Answer answer;
   const auto members = static_cast<int64_t>(view.record().members);
@@ -170,10 +185,20 @@ Answer LargeList::Range(View& view, int64_t first, int64_t last) {
   const int64_t to = std::min(last < 0 ? last + members : last, members - 1);
   const bool is_before = first == last && first < -members;  // an index of no element
   if (from > to || is_before) return answer;
-  const bool reverse = members - to < from;
-  int64_t begin = reverse ? members : 0;  // of the next segment, or with `reverse` its end
-  std::vector<std::string> parts;         // of the answer, the last one first; with `reverse` only
+  if (access_.IsTooLong(view.record(), static_cast<uint64_t>(to + 1 - from))) {
+    return LargeCall::TooLong();
+  }
+  const auto place = FindInCounted(view, static_cast<uint64_t>(from));
+  const bool reverse = !place && members - to < from;
+  // Of the next segment, or with `reverse` its end.
+  int64_t begin = place ? static_cast<int64_t>(place->begin) : reverse ? members : 0;
+  const auto passed = static_cast<uint64_t>(reverse ? members - from : to + 1 - begin);
+  std::vector<std::string> parts;  // of the answer, the last one first; with `reverse` only
+  size_t parts_bytes = 0;
+  bool is_too_long = false;
   const auto visit = [&](std::string_view, const Segment& segment) {
+    is_too_long = to > from && access_.IsFarTooLong(answer.value.size() + parts_bytes);
+    if (is_too_long) return false;
     const auto pieces = static_cast<int64_t>(segment.pieces);
     if (reverse) begin -= pieces;
     const int64_t begin_within = std::max<int64_t>(from - begin, 0);
@@ -184,13 +209,16 @@ Answer LargeList::Range(View& view, int64_t first, int64_t last) {
         access_.set_status(types::kNoCollection);
         return false;
       }
+      if (reverse) parts_bytes += texts.size();
     }
     if (!reverse) begin += pieces;
     return reverse ? begin > from : begin <= to;
   };
-  const auto passed = static_cast<uint64_t>(reverse ? members - from : to + 1);
-  view.ForEach(Part::kElements, std::nullopt, reverse, visit,
+  std::optional<std::string> first_segment;
+  if (place) first_segment = OrderedNumber(place->segment);
+  view.ForEach(Part::kElements, first_segment, reverse, visit,
                {.segments = view.SegmentsOf(passed)});
+  if (is_too_long) return LargeCall::TooLong();
   for (; !parts.empty(); parts.pop_back()) answer.value += parts.back();
   return answer;
 }
@@ -226,7 +254,23 @@ Answer LargeList::Find(View& view, const types::FindRequest& request) {
   return answer;
 }
 
+bool LargeList::Has(const Function& function) {
+  return function.name == "list-range" || function.name == "list-index" ||
+         function.name == "list-find";
+}
+
 std::optional<Answer> LargeList::Apply(const Function& function, std::string_view operand) {
+  if (auto view = View::Open(access_, key_, types::kList, record_)) {
+    return ApplyTo(*view, function, operand);
+  }
+  if (access_.status().ok()) return std::nullopt;
+  Answer answer;
+  answer.status = access_.status();
+  return answer;
+}
+
+std::optional<Answer> LargeList::ApplyTo(View& view, const Function& function,
+                                         std::string_view operand) {
   const bool finds = function.name == "list-find";
   const auto request = finds ? types::ReadFindRequest(operand) : std::nullopt;
   std::string_view words = finds ? std::string_view() : operand;
@@ -237,14 +281,10 @@ std::optional<Answer> LargeList::Apply(const Function& function, std::string_vie
     Scratch scratch;
     std::string element;
     types::AppendElement(element, {});
-    return LargeCall::AnswerOf(RunFunction(function, SmallForm(1, element), operand, scratch));
+    return LargeCall::AnswerOf(
+        RunFunction(function, SmallForm(1, element), operand, access_.now_ms(), scratch));
   }
-  Answer answer;
-  if (auto view = View::Open(access_, key_, types::kList, record_)) {
-    answer = request ? Find(*view, *request) : Range(*view, *first, *last);
-  } else if (access_.status().ok()) {
-    return std::nullopt;
-  }
+  Answer answer = request ? Find(view, *request) : Range(view, *first, *last);
   answer.status = access_.status();
   return answer;
 }

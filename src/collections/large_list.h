@@ -8,8 +8,9 @@
 // Every write requires the record as it was and stores another one, so writers of one list follow
 // each other.
 //
-// Cost: a push or pop of one element is a copy of one segment; a range or an index costs the
-// segments between it and the nearer end.
+// Cost: a push or pop of one element is a copy of one segment; a range or an index costs what it
+// takes to find its first element (list_counts.h), or the segments between it and an end, and those
+// of the range.
 //
 // Thread safety: one owner.
 #pragma once
@@ -22,6 +23,7 @@
 
 #include "collections/access.h"
 #include "collections/large_call.h"
+#include "collections/list_counts.h"
 #include "collections/view.h"
 #include "types/list.h"
 
@@ -47,7 +49,7 @@ std::vector<ElementRun> CutElements(const Pieces& pieces, size_t bytes_max, bool
 class ListChange {
  public:
   ListChange(Access& access, std::string_view key, const types::LargeRecord& record)
-      : access_(access), key_(key), record_(record), after_(record) {}
+      : access_(access), key_(key), record_(record), after_(record), counts_(access) {}
 
   // Replaces the outermost segments of an end, as they were read, by segments of these elements.
   // Both must outlive the commit. False: they are no segments, or no elements.
@@ -75,6 +77,7 @@ class ListChange {
   const std::string_view key_;
   const types::LargeRecord record_;
   types::LargeRecord after_;
+  ListCounts counts_;
   std::vector<Write> writes_;
   uint32_t record_slot_ = 0;
   int64_t segments_added_ = 0;
@@ -86,8 +89,12 @@ class LargeList {
   LargeList(Access& access, std::string_view key, const types::LargeRecord& record)
       : access_(access), key_(key), record_(record) {}
 
+  // Whether it is one of them.
+  static bool Has(const Function& function);
   // As LargeCall::Apply.
   std::optional<Answer> Apply(const Function& function, std::string_view operand);
+  // Likewise, in a view.
+  std::optional<Answer> ApplyTo(View& view, const Function& function, std::string_view operand);
 
  private:
   Answer Range(View& view, int64_t first, int64_t last);

@@ -16,7 +16,8 @@
 namespace skep::collections {
 
 // The operand and the answer are those of types/collection.h: MemberScanRequest. Returns as many
-// members as are asked for, and those that follow in the last one's segment.
+// members as are asked for, and those that follow in the last one's segment; fewer if they have
+// more bytes than Access::portion_bytes_max().
 Answer ScanMembers(Access& access, View& view, uint8_t kind, std::string_view operand);
 
 }  // namespace skep::collections

@@ -1,10 +1,9 @@
 #include "collections/layout.h"
 
 #include <atomic>
-#include <bit>
 #include <random>
 
-#include "base/varint.h"
+#include "types/score.h"
 #include "types/text.h"
 
 namespace skep::collections {
@@ -29,17 +28,15 @@ uint64_t NumberOf(std::string_view ordered) {
   return number;
 }
 
-// A positive score has its sign bit set, a negative one all bits inverted. Minus zero is zero.
-std::string OrderedScore(double score) {
-  constexpr uint64_t kSign = uint64_t{1} << 63;
-  const auto bits = std::bit_cast<uint64_t>(score + 0.0);
-  return OrderedNumber((bits & kSign) != 0 ? ~bits : bits | kSign);
-}
+std::string OrderedScore(double score) { return OrderedNumber(types::NumberOfScore(score)); }
 
 std::string KeysOf(uint64_t id) { return std::string(kHiddenFrom) + OrderedNumber(id); }
 
 std::string SegmentKey(uint64_t id, Part part, std::string_view separator) {
-  std::string key = KeysOf(id);
+  std::string key;
+  key.reserve(kSeparatorAt + separator.size());
+  key += kHiddenFrom;
+  key += OrderedNumber(id);
   key += static_cast<char>(part);
   key += separator;
   return key;
@@ -47,26 +44,19 @@ std::string SegmentKey(uint64_t id, Part part, std::string_view separator) {
 
 std::string_view SeparatorOf(std::string_view key) { return key.substr(kSeparatorAt); }
 
+Part PartOf(std::string_view key) { return static_cast<Part>(key[kSeparatorAt - 1]); }
+
 uint64_t IdOf(std::string_view key) {
   if (!key.starts_with(kHiddenFrom) || key.size() < kSeparatorAt) return 0;
   return NumberOf(key.substr(kHiddenFrom.size()));
 }
 
 std::optional<Segment> ReadItem(Part part, std::string_view bytes) {
-  if (part != Part::kCounts) return types::ReadSegment(bytes);
-  Segment block;
-  if (!types::TakeMaybeText(bytes, &block.fence) || !TakeVarint(bytes, &block.pieces)) {
-    return std::nullopt;
-  }
-  return block;
-}
-
-std::string BlockOf(std::optional<std::string_view> fence, uint64_t count) {
-  std::string bytes;
-  AppendVarint(bytes, fence ? fence->size() + 1 : 0);
-  if (fence) bytes += *fence;
-  AppendVarint(bytes, count);
-  return bytes;
+  if (part == Part::kBlocks) return Segment{.body = bytes};
+  if (!IsCounts(part)) return types::ReadSegment(bytes);
+  Segment node = {.body = bytes};
+  if (!types::TakeMaybeText(bytes, &node.fence)) return std::nullopt;
+  return node;
 }
 
 uint64_t NextStamp() {

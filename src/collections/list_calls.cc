@@ -13,6 +13,9 @@
 namespace skep::collections {
 namespace {
 
+// A walk through the segments of a list may be so many times the portion.
+constexpr uint64_t kWalkShare = 16;
+
 enum class Deed : uint8_t { kPush, kPop, kRotate, kSet, kInsert, kRemove, kTrim };
 
 // A ListFunction tells what a function of lists does, and at which end. A push that requires a list
@@ -42,9 +45,49 @@ const ListFunction* FindListFunction(const Function& function) {
   return found == functions->end() ? nullptr : &found->second;
 }
 
+// The elements that a trim keeps: none if to < from.
+struct Kept {
+  int64_t from;
+  int64_t to;
+  uint64_t elements() const { return to < from ? 0 : static_cast<uint64_t>(to - from + 1); }
+};
+
+// The elements of a list of `members` that a trim keeps; nothing: the operand has no two numbers.
+std::optional<Kept> KeptOf(int64_t members, std::string_view operand) {
+  const auto first = TakeInteger(operand);
+  const auto last = TakeInteger(operand);
+  if (!first || !last) return std::nullopt;
+  return Kept{.from = std::max<int64_t>(*first < 0 ? *first + members : *first, 0),
+              .to = std::min(*last < 0 ? *last + members : *last, members - 1)};
+}
+
 }  // namespace
 
 bool ListCalls::Has(const Function& function) { return FindListFunction(function) != nullptr; }
+
+bool ListCalls::IsLong(const Access& access, const types::LargeRecord& record,
+                       const FunctionCall& call) {
+  std::string_view operand = call.operand;
+  switch (FindListFunction(*call.function)->deed) {
+    case Deed::kPop: {
+      const int64_t wanted = std::max<int64_t>(TakeInteger(operand).value_or(1), 1);
+      return access.IsTooLong(record, std::min(static_cast<uint64_t>(wanted), record.members));
+    }
+    case Deed::kTrim: {
+      const auto kept = KeptOf(static_cast<int64_t>(record.members), operand);
+      return kept && kept->elements() > 0 &&
+             access.IsTooLong(record, record.members - kept->elements());
+    }
+    case Deed::kInsert:
+    case Deed::kRemove:
+      return access.IsTooLong(record, record.members / kWalkShare);
+    case Deed::kPush:
+    case Deed::kRotate:
+    case Deed::kSet:
+      return false;
+  }
+  return false;
+}
 
 // ---- The ends ----
 
@@ -138,7 +181,8 @@ bool ListCalls::Pop(End& end, const FunctionCall& call, Answer* answer) {
   if (!Take(end, wanted, &taken)) return false;
   const uint64_t seen = std::min(wanted, end.now.elements);
   const std::string value = SmallForm(seen, taken);
-  const FunctionEffect effect = RunFunction(*call.function, value, call.operand, access_.scratch());
+  const FunctionEffect effect =
+      RunFunction(*call.function, value, call.operand, access_.now_ms(), access_.scratch());
   *answer = LargeCall::AnswerOf(effect);
   if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) return true;
   std::string_view left = effect.action == FunctionEffect::Action::kErase ? "" : effect.value;
@@ -161,7 +205,8 @@ bool ListCalls::Rotate(const FunctionCall& call, Answer* answer) {
   if (!Take(source, 1, &taken)) return false;
   // A list of this one element says what the function returns, and whether its operand is right.
   const std::string value = SmallForm(1, taken);
-  const FunctionEffect effect = RunFunction(*call.function, value, call.operand, access_.scratch());
+  const FunctionEffect effect =
+      RunFunction(*call.function, value, call.operand, access_.now_ms(), access_.scratch());
   *answer = LargeCall::AnswerOf(effect);
   if (!effect.status.ok()) return true;
   answer->integer = static_cast<int64_t>(members_);
@@ -203,20 +248,27 @@ bool ListCalls::WalkMiddle(bool from_left, const VisitStretch& visit) {
   if (first > last) return true;
   auto view = View::Open(access_, key_, types::kList, record_);
   if (!view || view->record() != record_) return false;
-  return view->ForEach(Part::kElements, OrderedNumber(from_left ? first : last), !from_left,
-                       [&](std::string_view separator, const Segment& segment) {
-                         const uint64_t number = NumberOf(separator);
-                         if (number < first || number > last) return false;
-                         const auto changed = middle_.find(number);
-                         if (changed != middle_.end()) return visit(changed->second.now);
-                         Stretch stretch = StretchOf(segment);
-                         const bool goes_on = visit(stretch);
-                         if (stretch.is_changed) {
-                           middle_.emplace(number, Middle{.old = types::WriteSegment(segment),
-                                                          .now = std::move(stretch)});
-                         }
-                         return goes_on;
-                       });
+  return VisitMiddle(*view, from_left ? first : last, from_left, visit);
+}
+
+// Visits the segments between the ends from that of a number on. False: as for Make.
+bool ListCalls::VisitMiddle(View& view, uint64_t from, bool from_left, const VisitStretch& visit) {
+  const uint64_t first = record_.first + left_.old.size();
+  const uint64_t last = record_.last - right_.old.size();
+  return view.ForEach(Part::kElements, OrderedNumber(from), !from_left,
+                      [&](std::string_view separator, const Segment& segment) {
+                        const uint64_t number = NumberOf(separator);
+                        if (number < first || number > last) return false;
+                        const auto changed = middle_.find(number);
+                        if (changed != middle_.end()) return visit(changed->second.now);
+                        Stretch stretch = StretchOf(segment);
+                        const bool goes_on = visit(stretch);
+                        if (stretch.is_changed) {
+                          middle_.emplace(number, Middle{.old = types::WriteSegment(segment),
+                                                         .now = std::move(stretch)});
+                        }
+                        return goes_on;
+                      });
 }
 
 // Visits all elements, until `visit` returns false. False: as for Make.
@@ -236,7 +288,8 @@ FunctionEffect ListCalls::Edit(Stretch& stretch, const Function& function,
                                std::string_view operand) {
   if (stretch.elements == 0) return {};
   const std::string value = SmallForm(stretch.elements, stretch.body);
-  FunctionEffect effect = RunFunction(function, value, operand, access_.scratch());
+  FunctionEffect effect =
+      RunFunction(function, value, operand, access_.now_ms(), access_.scratch());
   if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) return effect;
   std::string_view after = effect.action == FunctionEffect::Action::kErase ? "" : effect.value;
   stretch.elements = 0;
@@ -250,8 +303,8 @@ FunctionEffect ListCalls::Edit(Stretch& stretch, const Function& function,
 void ListCalls::AnswerError(const FunctionCall& call, std::string_view operand, Answer* answer) {
   std::string element;
   types::AppendElement(element, {});
-  *answer = LargeCall::AnswerOf(
-      RunFunction(*call.function, SmallForm(1, element), operand, access_.scratch()));
+  *answer = LargeCall::AnswerOf(RunFunction(*call.function, SmallForm(1, element), operand,
+                                            access_.now_ms(), access_.scratch()));
 }
 
 // Has the whole list written anew if a segment is too long, or too many have too little.
@@ -294,6 +347,9 @@ bool ListCalls::Set(const FunctionCall& call, Answer* answer) {
     return true;
   }
   const auto at = static_cast<uint64_t>(*index < 0 ? *index + members : *index);
+  bool is_done = false;
+  if (!SetInCounted(call, at, &is_done, answer)) return false;
+  if (is_done) return Balance();
   const bool from_left = at < members_ / 2;
   uint64_t begin = from_left ? 0 : members_;  // of the stretch, or from the right its end
   const auto visit = [&](Stretch& stretch) {
@@ -306,6 +362,39 @@ bool ListCalls::Set(const FunctionCall& call, Answer* answer) {
     return !is_within;
   };
   return Walk(from_left, visit) && Balance();
+}
+
+// Does LSET of an element between the ends that lies in a counted block (list_counts.h), if the
+// calls before have left it where it was in its segment and by its index. False: as for Make.
+bool ListCalls::SetInCounted(const FunctionCall& call, uint64_t at, bool* is_done, Answer* answer) {
+  const bool are_ends_unread = left_.old.empty() && right_.old.empty();
+  const bool have_middles_stayed = std::ranges::all_of(middle_, [](const auto& entry) {
+    const auto old = types::ReadSegment(entry.second.old);
+    return old && old->pieces == entry.second.now.elements;
+  });
+  if (!are_ends_unread || !have_middles_stayed) return true;
+  auto view = View::Open(access_, key_, types::kList, record_);
+  if (!view || view->record() != record_) return false;
+  const auto place = FindInCounted(*view, at);
+  if (!place) return true;
+  uint64_t begin = place->begin;
+  const auto visit = [&](Stretch& stretch) {
+    const bool is_within = at - begin < stretch.elements;
+    if (is_within) {
+      std::string_view operand = call.operand;
+      std::string_view element;
+      TakeInteger(operand);
+      types::TakeText(operand, &element);
+      const std::string index = std::to_string(at - begin);
+      const std::string_view words[] = {index, element};
+      *answer = LargeCall::AnswerOf(
+          Edit(stretch, *call.function, types::JoinTexts(words, access_.scratch())));
+      *is_done = true;
+    }
+    begin += stretch.elements;
+    return !is_within;
+  };
+  return VisitMiddle(*view, place->segment, true, visit);
 }
 
 bool ListCalls::Insert(const FunctionCall& call, Answer* answer) {
@@ -350,22 +439,18 @@ bool ListCalls::Remove(const FunctionCall& call, Answer* answer) {
 }
 
 bool ListCalls::Trim(const FunctionCall& call, Answer* answer) {
-  std::string_view operand = call.operand;
-  const auto first = TakeInteger(operand);
-  const auto last = TakeInteger(operand);
-  if (!first || !last) {
+  const auto members = static_cast<int64_t>(members_);
+  const auto kept = KeptOf(members, call.operand);
+  if (!kept) {
     AnswerError(call, call.operand, answer);
     return true;
   }
-  const auto members = static_cast<int64_t>(members_);
-  const int64_t from = std::max<int64_t>(*first < 0 ? *first + members : *first, 0);
-  const int64_t to = std::min(*last < 0 ? *last + members : *last, members - 1);
-  if (from > to) {
+  if (kept->elements() == 0) {
     members_ = 0;
     return true;
   }
-  return Drop(left_, static_cast<uint64_t>(from)) &&
-         Drop(right_, static_cast<uint64_t>(members - 1 - to));
+  return Drop(left_, static_cast<uint64_t>(kept->from)) &&
+         Drop(right_, static_cast<uint64_t>(members - 1 - kept->to));
 }
 
 bool ListCalls::Make(const FunctionCall& call, Answer* answer) {

@@ -21,8 +21,9 @@
 // again, bytes in proportion were inserted at one place, or removed from all of the list.
 //
 // Cost: of a push or a pop, its elements; all calls together read and write the segments at the
-// ends that they reach once. Of LSET, LINSERT and LREM, a scan of the segments up to their elements
-// from an end, and a write of those that change. Of LTRIM, a read of the segments that it deletes.
+// ends that they reach once. Of LSET, what it takes to find the element (list_counts.h), unless a
+// call before it was about an end; of LINSERT and LREM, a scan of the segments up to their elements
+// from an end; and a write of those that change. Of LTRIM, a read of the segments that it deletes.
 //
 // Thread safety: one owner.
 #pragma once
@@ -57,6 +58,9 @@ class ListCalls final : public JointCalls {
 
   // Whether it is a function that may change a list.
   static bool Has(const Function& function);
+  // As JointCalls::IsLong. A walk to an element copies one segment at a time, so it may be longer.
+  static bool IsLong(const Access& access, const types::LargeRecord& record,
+                     const FunctionCall& call);
 
   void Expect(std::span<const FunctionCall>) override {}
   bool Make(const FunctionCall& call, Answer* answer) override;
@@ -94,11 +98,13 @@ class ListCalls final : public JointCalls {
   bool Rotate(const FunctionCall& call, Answer* answer);
   bool Take(End& end, uint64_t elements, std::string_view* taken);
   bool Set(const FunctionCall& call, Answer* answer);
+  bool SetInCounted(const FunctionCall& call, uint64_t at, bool* is_done, Answer* answer);
   bool Insert(const FunctionCall& call, Answer* answer);
   bool Remove(const FunctionCall& call, Answer* answer);
   bool Trim(const FunctionCall& call, Answer* answer);
   bool Drop(End& end, uint64_t elements);
   bool WalkMiddle(bool from_left, const VisitStretch& visit);
+  bool VisitMiddle(View& view, uint64_t from, bool from_left, const VisitStretch& visit);
   bool Walk(bool from_left, const VisitStretch& visit);
   FunctionEffect Edit(Stretch& stretch, const Function& function, std::string_view operand);
   bool Balance();

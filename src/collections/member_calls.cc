@@ -1,35 +1,58 @@
 #include "collections/member_calls.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
+#include "base/check.h"
+#include "base/compare_bytes.h"
 #include "collections/large_call.h"
+#include "collections/puts_in_place.h"
+#include "types/hash_fields.h"
 #include "types/sorted_set.h"
 #include "types/text.h"
 
 namespace skep::collections {
 namespace {
 
+// An operand of a larger share of the portion may name many members.
+constexpr size_t kOperandShare = 4;
+
 // Tells which texts of a function's operand are members, where the function looks at these members
 // only.
 enum class Operand : uint8_t {
-  kTexts,      // each text
-  kPairs,      // every second text, from the first on
-  kFirstText,  // the first text
-  kEntries,    // one byte, then entries
+  kTexts,             // each text
+  kPairs,             // every second text, from the first on
+  kFirstText,         // the first text
+  kDeadlineAndTexts,  // a types::FieldDeadline, then each text
+  kDeadlineAndPairs,  // likewise, then every second text, from the first on
+  kEntries,           // one byte, then entries
 };
 
 const Operand* MemberOperand(const Function& function) {
   static const auto* const operands = [] {
     auto* const made = new std::unordered_map<const Function*, Operand>;
     const std::pair<const char*, Operand> named[] = {
-        {"hash-set", Operand::kPairs},           {"hash-set-new", Operand::kFirstText},
-        {"hash-get", Operand::kTexts},           {"hash-value-bytes", Operand::kFirstText},
-        {"hash-delete", Operand::kTexts},        {"hash-add", Operand::kFirstText},
-        {"hash-add-float", Operand::kFirstText}, {"set-add", Operand::kTexts},
-        {"set-remove", Operand::kTexts},         {"set-has", Operand::kTexts},
-        {"zset-add", Operand::kEntries},         {"zset-remove", Operand::kTexts},
+        {"hash-set", Operand::kPairs},
+        {"hash-set-new", Operand::kFirstText},
+        {"hash-get", Operand::kTexts},
+        {"hash-value-bytes", Operand::kFirstText},
+        {"hash-delete", Operand::kTexts},
+        {"hash-add", Operand::kFirstText},
+        {"hash-add-float", Operand::kFirstText},
+        {"hash-deadlines", Operand::kTexts},
+        {"hash-persist", Operand::kTexts},
+        {"hash-take", Operand::kTexts},
+        {"hash-drop-due", Operand::kTexts},
+        {"hash-expire", Operand::kDeadlineAndTexts},
+        {"hash-get-until", Operand::kDeadlineAndTexts},
+        {"hash-set-until", Operand::kDeadlineAndPairs},
+        {"set-add", Operand::kTexts},
+        {"set-remove", Operand::kTexts},
+        {"set-has", Operand::kTexts},
+        {"zset-add", Operand::kEntries},
+        {"zset-remove", Operand::kTexts},
         {"zset-score", Operand::kTexts},
     };
     for (const auto& [name, operand] : named) made->emplace(FindFunction(name), operand);
@@ -53,9 +76,15 @@ void AppendMembers(Operand kind, std::string_view operand, std::vector<std::stri
     operand.remove_prefix(std::min<size_t>(operand.size(), 1));
     while (types::TakeEntry(operand, &entry)) to->push_back(entry.member);
   } else {
+    const bool has_deadline =
+        kind == Operand::kDeadlineAndTexts || kind == Operand::kDeadlineAndPairs;
+    const bool has_pairs = kind == Operand::kPairs || kind == Operand::kDeadlineAndPairs;
+    if (has_deadline) {
+      operand.remove_prefix(std::min<size_t>(operand.size(), types::FieldDeadline::kBytes));
+    }
     std::optional<std::string_view> text;
     for (size_t i = 0; !operand.empty() && types::TakeMaybeText(operand, &text); ++i) {
-      if (text && (kind != Operand::kPairs || i % 2 == 0)) to->push_back(*text);
+      if (text && (!has_pairs || i % 2 == 0)) to->push_back(*text);
       if (kind == Operand::kFirstText) break;
     }
   }
@@ -64,6 +93,10 @@ void AppendMembers(Operand kind, std::string_view operand, std::vector<std::stri
 }  // namespace
 
 bool MemberCalls::Names(const Function& function) { return MemberOperand(function) != nullptr; }
+
+bool MemberCalls::NamesMany(const Access& access, const FunctionCall& call) {
+  return call.operand.size() > access.portion_bytes_max() / kOperandShare;
+}
 
 MemberCalls::Member* MemberCalls::Find(std::string_view name) {
   const auto at = std::ranges::lower_bound(members_, name, {}, &Member::name);
@@ -75,11 +108,19 @@ Piece MemberCalls::SmallPiece(const Piece& piece) {
   if (kind_ != types::kSortedSet) return piece;
   double score = 0;
   std::memcpy(&score, piece.bytes.data() + piece.bytes.size() - sizeof(score), sizeof(score));
-  types::TextWriter writer(access_.scratch(),
-                           types::TextBytes(piece.place.member) + sizeof(double));
-  writer.Bytes({reinterpret_cast<const char*>(&score), sizeof(score)});
-  writer.Text(piece.place.member);
-  return Piece{.place = {.score = score, .member = piece.place.member}, .bytes = writer.bytes()};
+  return EntryOf(score, piece.place.member);
+}
+
+Piece MemberCalls::EntryOf(double score, std::string_view member) {
+  types::TextWriter writer(access_.scratch(), types::TextBytes(member) + sizeof(score));
+  writer.Fixed(score);
+  writer.Text(member);
+  return Piece{.place = {.score = score, .member = member}, .bytes = writer.bytes()};
+}
+
+bool MemberCalls::HasHints() const {
+  if (access_.hints() == nullptr || access_.wants_newest()) return false;
+  return static_cast<bool>(SegmentHints::Reading(*access_.hints(), record_.id));
 }
 
 // Each call is answered from the segment of its member, at one version. The version is that of the
@@ -105,36 +146,84 @@ bool MemberCalls::ReadEach(std::span<const FunctionCall> calls, std::vector<Answ
     }
     seen_.clear();
     FindPieces(FormOf(Part::kMembers, kind_), segment->body, std::span(&names[i], 1),
-               [&](size_t, const Piece& piece) { seen_.push_back(SmallPiece(piece)); });
+               [&](size_t, const char*, const Piece* piece) {
+                 if (piece != nullptr) seen_.push_back(SmallPiece(*piece));
+               });
     answers->push_back(LargeCall::AnswerOf(RunOnSeen(calls[i])));
   }
   return true;
+}
+
+bool MemberCalls::PutEach(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
+  return PutsInPlace(access_, key_, kind_, record_).Run(calls, answers);
 }
 
 // Runs the function of a call on a collection of the pieces that it sees.
 FunctionEffect MemberCalls::RunOnSeen(const FunctionCall& call) {
   Scratch& scratch = access_.scratch();
   std::optional<std::string_view> value;
-  if (!seen_.empty()) value = SmallForm(seen_, scratch);
-  return RunFunction(*call.function, value, call.operand, scratch);
+  if (!seen_.empty()) value = SmallForm(seen_, scratch, HaveDeadlines(kind_, seen_));
+  return RunFunction(*call.function, value, call.operand, access_.now_ms(), scratch);
 }
 
 void MemberCalls::Expect(std::span<const FunctionCall> calls) {
   if (access_.wants_newest()) return;
   std::vector<std::string_view> names;
+  expected_calls_.reserve(calls.size());
   for (const FunctionCall& call : calls) {
+    const size_t begin = names.size();
     AppendMembers(*MemberOperand(*call.function), call.operand, &names);
+    expected_calls_.push_back(
+        {.operand = call.operand.data(), .begin = begin, .end = names.size()});
   }
-  SortEachOnce(names);
-  LookUp(names);
-  Read(names);
+  std::vector<uint32_t> order(names.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order,
+                    [&](uint32_t a, uint32_t b) { return CompareBytes(names[a], names[b]) < 0; });
+  expected_.resize(names.size());
+  std::vector<std::string_view> sorted;
+  sorted.reserve(names.size());
+  for (const uint32_t i : order) {
+    if (sorted.empty() || sorted.back() != names[i]) sorted.push_back(names[i]);
+    expected_[i] = static_cast<uint32_t>(sorted.size() - 1);
+  }
+  LookUp(sorted);
+  if (Read(sorted)) {
+    expected_members_ = members_.size();
+  } else {
+    expected_calls_.clear();  // Make reads what it needs, or finds that the collection is gone
+  }
 }
 
-// Reads the segments of members ahead, at one version.
+// Finds the members of a call that was read ahead. False: it was not, or others were read since.
+bool MemberCalls::FindExpected(const FunctionCall& call) {
+  if (next_expected_ == expected_calls_.size() || members_.size() != expected_members_)
+    return false;
+  const ExpectedCall& expected = expected_calls_[next_expected_];
+  if (expected.operand != call.operand.data()) return false;
+  ++next_expected_;
+  own_.clear();
+  for (size_t i = expected.begin; i < expected.end; ++i) {
+    SKEP_DCHECK(expected_[i] < members_.size());
+    own_.push_back(&members_[expected_[i]]);
+  }
+  if (own_.size() == 1) return true;
+  // The places of members ascend like their names.
+  std::ranges::sort(own_);
+  const auto rest = std::ranges::unique(own_);
+  own_.erase(rest.begin(), rest.end());
+  return true;
+}
+
+// Reads the segments of members ahead, at one version. Where a hint was wrong a segment is read
+// later, at another one.
 void MemberCalls::LookUp(std::span<const std::string_view> names) {
   Lookup lookup(access_);
   for (const std::string_view name : names) lookup.Add(change_.Of(Part::kMembers), name);
-  is_of_record_ = lookup.Run(key_, kind_) == record_;
+  const bool is_same = lookup.Run(key_, kind_) == record_;
+  is_of_record_ = is_same && std::ranges::all_of(names, [&](std::string_view name) {
+                    return change_.Of(Part::kMembers).FindRead(name) != nullptr;
+                  });
 }
 
 // Reads members, which ascend and were not read before. False: the collection is gone, or a read
@@ -153,9 +242,10 @@ bool MemberCalls::Read(std::span<const std::string_view> names) {
       members_.push_back({.name = names[i++]});
     } while (i < names.size() && (!segment.fence || names[i] < *segment.fence));
     FindPieces(FormOf(Part::kMembers, kind_), segment.body, names.subspan(begin, i - begin),
-               [&](size_t at, const Piece& piece) {
-                 Member& member = members_[first + at];
-                 member.before = member.now = SmallPiece(piece);
+               [&](size_t index, const char* at, const Piece* piece) {
+                 Member& member = members_[first + index];
+                 member.at = at;
+                 if (piece != nullptr) member.before = member.now = SmallPiece(*piece);
                });
   }
   if (old_count > 0) {
@@ -180,31 +270,52 @@ bool MemberCalls::FindOwn() {
   return true;
 }
 
+void MemberCalls::Know(const Pieces& entries) {
+  const size_t old_count = members_.size();
+  members_.reserve(old_count + entries.size());
+  for (const Piece& entry : entries) {
+    const auto known = std::span(members_).first(old_count);
+    if (std::ranges::binary_search(known, entry.place.member, {}, &Member::name)) continue;
+    members_.push_back({.name = entry.place.member, .before = entry, .now = entry});
+  }
+  if (old_count > 0) {
+    std::ranges::inplace_merge(members_, members_.begin() + static_cast<ptrdiff_t>(old_count), {},
+                               &Member::name);
+  }
+  is_of_record_ = false;
+}
+
 bool MemberCalls::Remove(std::span<const std::string_view> names) {
   std::vector<std::string_view> unread;
+  own_.clear();
   for (const std::string_view name : names) {
-    if (Find(name) == nullptr) unread.push_back(name);
+    own_.push_back(Find(name));
+    if (own_.back() == nullptr) unread.push_back(name);
   }
   if (!unread.empty()) {
     if (!access_.wants_newest()) LookUp(unread);
     is_of_record_ = false;
     if (!Read(unread)) return false;
+    for (size_t i = 0; i < names.size(); ++i) own_[i] = Find(names[i]);
   }
-  for (const std::string_view name : names) {
-    Member* const member = Find(name);
+  for (Member* const member : own_) {
     if (!member->now) return false;
     member->now.reset();
   }
-  added_ -= static_cast<int64_t>(names.size());
-  fewest_ = std::min(fewest_, added_);
+  NoteAdded(-static_cast<int64_t>(names.size()));
   return true;
 }
 
-bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
+bool MemberCalls::FindMembersOf(const FunctionCall& call) {
+  if (FindExpected(call)) return true;
   names_.clear();
   AppendMembers(*MemberOperand(*call.function), call.operand, &names_);
   SortEachOnce(names_);
-  if (!FindOwn()) return false;
+  return FindOwn();
+}
+
+bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
+  if (!FindMembersOf(call)) return false;
   seen_.clear();
   for (const Member* const member : own_) {
     if (member->now) seen_.push_back(*member->now);
@@ -212,7 +323,8 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
   if (kind_ == types::kSortedSet) std::ranges::sort(seen_, IsBefore);
   const FunctionEffect effect = RunOnSeen(call);
   *answer = LargeCall::AnswerOf(effect);
-  if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) return true;
+  answer->keeps = !effect.status.ok() || effect.action == FunctionEffect::Action::kKeep;
+  if (answer->keeps) return true;
   const bool erases = effect.action == FunctionEffect::Action::kErase;
   const auto after = PiecesOf(kind_, erases ? std::string_view() : effect.value);
   if (!after) {
@@ -224,8 +336,7 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
     const auto at = std::ranges::lower_bound(own_, piece.place.member, {}, &Member::name);
     if (at != own_.end() && (*at)->name == piece.place.member) (*at)->now = piece;
   }
-  added_ += static_cast<int64_t>(after->size()) - static_cast<int64_t>(seen_.size());
-  fewest_ = std::min(fewest_, added_);
+  NoteAdded(static_cast<int64_t>(after->size()) - static_cast<int64_t>(seen_.size()));
   return true;
 }
 
@@ -237,22 +348,51 @@ bool MemberCalls::IsNewest() {
   if (is_of_record_) return true;
   // What a Lookup has read of another version may be older.
   if (!access_.wants_newest()) return false;
-  return change_.Of(Part::kMembers).all().size() == 1 || access_.Record(key_, kind_) == record_;
+  // A pop has read segments of scores, too.
+  const bool has_scores = kind_ == types::kSortedSet && !change_.Of(Part::kScores).all().empty();
+  const bool is_one = change_.Of(Part::kMembers).all().size() == 1 && !has_scores;
+  return is_one || access_.Record(key_, kind_) == record_;
+}
+
+// The bytes that a member with this piece of the small form has in the part of members.
+std::string_view MemberCalls::BytesInPart(const Member& member, const Piece& piece) {
+  if (kind_ != types::kSortedSet) return piece.bytes;
+  types::TextWriter writer(access_.scratch(), piece.bytes.size());
+  writer.Text(member.name);
+  writer.Fixed(piece.place.score);
+  return writer.bytes();
 }
 
 bool MemberCalls::AddTo(Batch& batch) {
-  Pieces before;
-  Pieces after;
+  std::vector<Edit> by_member;
+  std::vector<Edit> by_score;
+  int64_t bytes = 0;
+  int64_t deadlines = 0;
+  const auto count_deadline = [&](const std::optional<Piece>& field) {
+    return kind_ == types::kHash && field && types::HasDeadlineForm(field->bytes) ? 1 : 0;
+  };
   for (const Member& member : members_) {
     if (!member.is_changed()) continue;
-    if (member.before) before.push_back(*member.before);
-    if (member.now) after.push_back(*member.now);
+    deadlines += count_deadline(member.now) - count_deadline(member.before);
+    Edit& edit = by_member.emplace_back(Edit{
+        .place = {.member = member.name}, .was_there = member.before.has_value(), .at = member.at});
+    if (member.now) edit.bytes = BytesInPart(member, *member.now);
+    if (member.before && member.at == nullptr) edit.before = BytesInPart(member, *member.before);
+    if (member.before) bytes -= static_cast<int64_t>(member.before->bytes.size());
+    if (member.now) bytes += static_cast<int64_t>(member.now->bytes.size());
+    if (kind_ != types::kSortedSet) continue;
+    if (member.before) {
+      by_score.push_back(
+          {.place = member.before->place, .was_there = true, .before = member.before->bytes});
+    }
+    if (member.now) by_score.push_back({.place = member.now->place, .bytes = member.now->bytes});
   }
-  if (kind_ == types::kSortedSet) {
-    std::ranges::sort(before, IsBefore);
-    std::ranges::sort(after, IsBefore);
-  }
-  if (!change_.Edit(before, after)) return false;
+  std::ranges::sort(by_score, [](const Edit& a, const Edit& b) { return a.place < b.place; });
+  const bool is_edited =
+      kind_ == types::kSortedSet
+          ? change_.EditParts(std::move(by_score), std::move(by_member), bytes, 0)
+          : change_.EditParts(std::move(by_member), {}, bytes, deadlines);
+  if (!is_edited) return false;
   change_.AddTo(batch, fewest_);
   return true;
 }

@@ -13,6 +13,7 @@
 // Thread safety: one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,19 +24,22 @@
 
 namespace skep::collections {
 
-class MemberCalls final : public JointCalls {
+class MemberCalls : public JointCalls {
  public:
   MemberCalls(Access& access, std::string_view key, uint8_t kind, const types::LargeRecord& record)
       : JointCalls(access),
         key_(key),
-        kind_(kind),
         record_(record),
+        kind_(kind),
         change_(access, key, kind, record) {}
 
   // Whether it is a function that names members.
   static bool Names(const Function& function);
+  // Whether the operand of such a function may name many members: as JointCalls::IsLong.
+  static bool NamesMany(const Access& access, const FunctionCall& call);
 
   bool ReadEach(std::span<const FunctionCall> calls, std::vector<Answer>* answers) override;
+  bool PutEach(std::span<const FunctionCall> calls, std::vector<Answer>* answers) override;
   void Expect(std::span<const FunctionCall> calls) override;
   bool Make(const FunctionCall& call, Answer* answer) override;
   void RequireRecord() override { change_.RequireRecord(); }
@@ -43,13 +47,17 @@ class MemberCalls final : public JointCalls {
   bool has_changes() override;
   bool AddTo(Batch& batch) override;
   Answer Done(const Batch& batch) override { return change_.Done(batch); }
+  bool CorrectHints(const Batch& batch) override { return change_.CorrectHints(batch); }
   bool IsNewest() override;
 
+ protected:
   // A member that calls name.
   struct Member {
     std::string_view name;
     std::optional<Piece> before;  // of the small form
     std::optional<Piece> now;
+    // Where its segment has it, or would (pieces.h); null: that was not read, but its entry was.
+    const char* at = nullptr;
     bool is_changed() const {
       return before.has_value() != now.has_value() || (now && before->bytes != now->bytes);
     }
@@ -61,21 +69,48 @@ class MemberCalls final : public JointCalls {
   // Takes members out, as a call that names them would; they ascend, and their bytes outlive this
   // object. False: one is not there, or as for Make.
   bool Remove(std::span<const std::string_view> names);
+  // Adds members of a sorted set by entries, of segments of scores that were read, which ascend by
+  // member; their own segments are not read, if hints tell them.
+  void Know(const Pieces& entries);
+  // The members that a call names, ascending. False: as for Make.
+  bool FindMembersOf(const FunctionCall& call);
+  std::span<Member* const> found() const { return own_; }
+  // Notes that a call has made so many members more of those that it names.
+  void NoteAdded(int64_t members) {
+    added_ += members;
+    fewest_ = std::min(fewest_, added_);
+  }
+  // The piece of a member of a sorted set with this score.
+  Piece EntryOf(double score, std::string_view member);
+  // Whether there are hints that tell the segments of the members, and calls may go by them.
+  bool HasHints() const;
   // The segments that calls have read of a part, which are conditions of the write.
   Segments& SegmentsOf(Part part) { return change_.Of(part); }
+
+  const std::string_view key_;
+  const types::LargeRecord record_;
 
  private:
   bool Read(std::span<const std::string_view> names);
   void LookUp(std::span<const std::string_view> names);
   Piece SmallPiece(const Piece& piece);
+  std::string_view BytesInPart(const Member& member, const Piece& piece);
   bool FindOwn();
   FunctionEffect RunOnSeen(const FunctionCall& call);
 
-  const std::string_view key_;
   const uint8_t kind_;
-  const types::LargeRecord record_;
   Change change_;
-  std::vector<Member> members_;            // ascending
+  std::vector<Member> members_;  // ascending
+  // A call that was read ahead, and where its names are among expected_.
+  struct ExpectedCall {
+    const char* operand;
+    size_t begin, end;
+  };
+  bool FindExpected(const FunctionCall& call);
+  std::vector<ExpectedCall> expected_calls_;
+  std::vector<uint32_t> expected_;         // indexes of members_, as it was after the read
+  size_t expected_members_ = 0;            // how many members_ had then
+  size_t next_expected_ = 0;               // of expected_calls_
   std::vector<std::string_view> names_;    // of the call that is made
   std::vector<Member*> own_;               // likewise
   std::vector<std::string_view> missing_;  // those of them that were not read yet

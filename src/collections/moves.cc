@@ -13,7 +13,7 @@ Moves::Moves(Access& access, const Batch& batch) : access_(access) {
   std::map<std::string_view, std::set<uint64_t>> ids;
   std::set<std::string_view> read;
   for (const Request& r : batch.requests()) {
-    if (r.op != Op::kMove) continue;
+    if (r.op != Op::kMove || r.key == r.other) continue;
     const bool is_new = read.insert(r.key).second;
     std::set<uint64_t>& here = ids[r.key];
     if (const auto record = is_new ? AnyRecord(access, r.key) : std::nullopt) {

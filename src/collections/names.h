@@ -27,6 +27,10 @@ std::string NamesValue(std::span<const std::string> names);
 std::vector<std::string> ReadNames(Access& access, uint64_t id);
 // Whether a record under one of the names has the id.
 bool HasRecord(Access& access, std::span<const std::string> names, uint64_t id);
+// Whether the record of the first id that has one is of the size that this version writes. An
+// engine may have been loaded from files of another version, whose records all have another size.
+// Cost: of a look at the ids without a record in front of it.
+bool ReadsRecords(Access& access);
 // The record under the key, of whatever kind; nothing if it has no large collection.
 std::optional<types::LargeRecord> AnyRecord(Access& access, std::string_view key);
 

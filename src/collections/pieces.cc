@@ -1,6 +1,10 @@
 #include "collections/pieces.h"
 
 #include <algorithm>
+#include <functional>
+
+#include "types/hash_fields.h"
+#include "types/value_type.h"
 
 namespace skep::collections {
 namespace {
@@ -20,7 +24,13 @@ int ComparePlaces(OfForm form, const Place& a, const Place& b) {
   if constexpr (form == Form::kEntry) {
     if (a.score != b.score) return a.score < b.score ? -1 : 1;
   }
-  return a.member.compare(b.member);
+  return CompareBytes(a.member, b.member);
+}
+
+// Whether a place that was found lies in this body: that of another segment is no help.
+bool Holds(std::string_view body, const char* at) {
+  return at != nullptr && !std::less<>()(at, body.data()) &&
+         !std::less<>()(body.data() + body.size(), at);
 }
 
 template <class OfForm>
@@ -35,7 +45,13 @@ std::optional<EditedBody> EditBodyOf(OfForm form, std::string_view body, uint64_
   size_t copied = 0;  // bytes of the old body that are copied or left out
   for (const Edit& edit : edits) {
     int order = 1;  // of the next piece and the edit; 1 at the end, too
-    for (; !rest.empty(); rest = behind) {
+    const bool is_found = Holds(body, edit.at);
+    if (is_found) {
+      rest = behind = body.substr(static_cast<size_t>(edit.at - body.data()));
+      if (edit.was_there && !TakePiece(form, behind, &piece)) return std::nullopt;
+      order = edit.was_there ? 0 : 1;
+    }
+    for (; !is_found && !rest.empty(); rest = behind) {
       behind = rest;
       if (!TakePiece(form, behind, &piece)) return std::nullopt;
       order = ComparePlaces(form, piece.place, edit.place);
@@ -68,6 +84,31 @@ std::optional<EditedBody> EditBodyOf(OfForm form, std::string_view body, uint64_
 }
 
 }  // namespace
+
+bool TakeFieldWithDeadline(std::string_view& from, Piece* piece) {
+  types::HashField field;
+  if (!types::HasDeadlineForm(from) || !types::TakeHashField(from, &field)) return false;
+  piece->place.member = field.name;
+  return true;
+}
+
+bool HaveDeadlines(uint8_t kind, std::string_view body) {
+  if (kind != types::kHash || !body.contains('\0')) return false;
+  Piece piece;
+  while (!body.empty() && !types::HasDeadlineForm(body)) {
+    if (!TakePiece(Form::kField, body, &piece)) return false;
+  }
+  return !body.empty();
+}
+
+size_t CountDeadlines(const Pieces& fields) {
+  return static_cast<size_t>(std::ranges::count_if(
+      fields, [](const Piece& field) { return types::HasDeadlineForm(field.bytes); }));
+}
+
+bool HaveDeadlines(uint8_t kind, const Pieces& pieces) {
+  return kind == types::kHash && CountDeadlines(pieces) > 0;
+}
 
 std::string SortKey(Form form, const Place& place) {
   if (form != Form::kEntry) return std::string(place.member);

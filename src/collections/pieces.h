@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/compare_bytes.h"
 #include "collections/layout.h"
 #include "skep/scratch.h"
 #include "types/list.h"
@@ -25,7 +26,7 @@ namespace skep::collections {
 
 // The forms that pieces have.
 enum class Form : uint8_t {
-  kField,        // text field, text value: a hash
+  kField,        // text field, text value: a hash; in front of it a deadline (types/hash_fields.h)
   kMember,       // text member: a set
   kMemberScore,  // text member, double score: a sorted set by member
   kEntry,        // double score, text member: a sorted set by score
@@ -54,7 +55,9 @@ inline bool IsBefore(const Piece& a, const Piece& b) { return a.place < b.place;
 using Pieces = std::vector<Piece>;
 
 // Finds the pieces of members, which ascend, in a body whose pieces ascend by member: calls
-// visit(index of the member, piece) for each that is there.
+// visit(index of the member, at, piece) for each member. `at` is where its piece begins in the
+// body, or where it would begin; `piece` is null if it is not there. Where a body is malformed `at`
+// is null, too. Cost: a walk to the last member's place.
 template <class Visit>
 void FindPieces(Form form, std::string_view body, std::span<const std::string_view> members,
                 Visit visit);
@@ -69,7 +72,9 @@ std::optional<Pieces> ReadPieces(Form form, std::string_view body);
 struct Edit {
   Place place;
   std::optional<std::string_view> bytes;
-  bool was_there = false;  // there is a piece before the edit
+  bool was_there = false;    // there is a piece before the edit
+  const char* at = nullptr;  // as FindPieces tells it, so that EditBody need not search; or null
+  std::string_view before = {};  // the piece that is there; empty if it is not known
 };
 // The new body that edits make of an old one: `inserted` replaces the `removed` bytes that begin at
 // `offset`.
@@ -82,8 +87,8 @@ struct EditedBody {
 };
 // Edits a body of so many pieces, in whose order the edits ascend; no place is edited twice. The
 // inserted bytes are those of a single edit, or lie in the scratch. Nothing if the body is
-// malformed. Cost: a walk to the last edit, and a copy from the first one to there if there are
-// several.
+// malformed. Cost: a walk to the last edit that has no `at`, and a copy from the first edit to the
+// last one if there are several.
 std::optional<EditedBody> EditBody(Form form, std::string_view body, uint64_t pieces,
                                    std::span<const Edit> edits, Scratch& scratch);
 // The edits, ascending, that make `after` of `before`; both ascend.
@@ -100,14 +105,14 @@ struct Run {
 // tells them apart. The first run has the separator `first`.
 std::vector<Run> CutIntoRuns(Form form, const Pieces& pieces, size_t bytes, std::string first);
 
-// types::TakeText, in fewer instructions for a text whose length takes one byte.
-inline bool TakeShortText(std::string_view& from, std::string_view* text) {
-  const size_t bytes = from.empty() ? 0 : static_cast<uint8_t>(from.front());
-  if (bytes == 0 || bytes >= 0x80 || bytes > from.size()) return types::TakeText(from, text);
-  *text = from.substr(1, bytes - 1);
-  from.remove_prefix(bytes);
-  return true;
-}
+// Takes a field that has a deadline from the front, all of TakePiece but its bytes.
+bool TakeFieldWithDeadline(std::string_view& from, Piece* piece);
+// Whether fields among the pieces of a hash have deadlines. Cost: of a body, a search for a zero
+// byte, and if there is one a walk.
+bool HaveDeadlines(uint8_t kind, std::string_view body);
+bool HaveDeadlines(uint8_t kind, const Pieces& pieces);
+// How many fields of a hash have deadlines.
+size_t CountDeadlines(const Pieces& fields);
 
 inline bool TakePiece(Form form, std::string_view& from, Piece* piece) {
   const char* const begin = from.data();
@@ -123,16 +128,22 @@ inline bool TakePiece(Form form, std::string_view& from, Piece* piece) {
   bool is_taken = false;
   switch (form) {
     case Form::kField:
-      is_taken = TakeShortText(from, &piece->place.member) && TakeShortText(from, &text);
+      is_taken =
+          types::TakeShortText(from, &piece->place.member) && types::TakeShortText(from, &text);
+      if (!is_taken) [[unlikely]] {
+        from = {begin, from.size() + static_cast<size_t>(from.data() - begin)};
+        is_taken = TakeFieldWithDeadline(from, piece);
+      }
       break;
     case Form::kMember:
-      is_taken = TakeShortText(from, &piece->place.member);
+      is_taken = types::TakeShortText(from, &piece->place.member);
       break;
     case Form::kMemberScore:
-      is_taken = TakeShortText(from, &piece->place.member) && take_double(&score);
+      is_taken = types::TakeShortText(from, &piece->place.member) && take_double(&score);
       break;
     case Form::kEntry:
-      is_taken = take_double(&piece->place.score) && TakeShortText(from, &piece->place.member);
+      is_taken =
+          take_double(&piece->place.score) && types::TakeShortText(from, &piece->place.member);
       break;
     case Form::kElement:
       is_taken = types::TakeElement(from, &text);
@@ -165,12 +176,19 @@ void FindPieces(Form form, std::string_view body, std::span<const std::string_vi
                 Visit visit) {
   WithForm(form, [&](auto of) {
     Piece piece;
-    size_t at = 0;
-    while (at < members.size() && TakePiece(of, body, &piece)) {
-      int order = 1;
-      while (at < members.size() && (order = members[at].compare(piece.place.member)) < 0) ++at;
-      if (order == 0) visit(at++, piece);
+    size_t i = 0;
+    while (i < members.size() && !body.empty()) {
+      const char* at = body.data();
+      const bool is_taken = TakePiece(of, body, &piece);
+      if (!is_taken) at = nullptr;
+      int order = is_taken ? 1 : -1;
+      while (i < members.size() &&
+             (!is_taken || (order = CompareBytes(members[i], piece.place.member)) < 0)) {
+        visit(i++, at, nullptr);
+      }
+      if (order == 0) visit(i++, at, &piece);
     }
+    for (; i < members.size(); ++i) visit(i, body.data(), nullptr);
   });
 }
 

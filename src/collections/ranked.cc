@@ -1,14 +1,18 @@
 #include "collections/ranked.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/decimal.h"
 #include "base/random.h"
 #include "collections/counts.h"
+#include "collections/joint_calls.h"
 #include "collections/large_scan.h"
+#include "types/hash_fields.h"
 #include "types/score.h"
 #include "types/text.h"
 
@@ -17,38 +21,20 @@ namespace {
 
 using By = types::RangeRequest::By;
 
-// More draws than that are cheaper from the whole collection.
-constexpr size_t kDrawsMax = 256;
+// More draws than this share of the members are cheaper from the whole collection.
+constexpr uint64_t kDrawnShare = 8;
 
 // Below all places with a score, and behind them.
 std::string BelowScore(double score) { return OrderedScore(score); }
 std::string BehindScore(double score) { return OrderedNumber(NumberOf(OrderedScore(score)) + 1); }
 
-// Ranks [begin, end) from the lowest score.
-struct Ranks {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-// As sorted_set.cc has it for a collection in one value.
-std::optional<Ranks> RanksOf(uint64_t members, const types::RangeRequest& request,
-                             std::string_view low, std::string_view high) {
-  const auto first = ParseInt64(low);
-  const auto last = ParseInt64(high);
-  if (!first || !last) return std::nullopt;
-  const auto length = static_cast<int64_t>(members);
-  const auto at = [&](int64_t rank) { return rank < 0 ? rank + length : rank; };
-  const int64_t from = std::max<int64_t>(at(*first), 0);
-  const int64_t to = std::min(at(*last), length - 1);
-  if (from > to || request.offset < 0) return Ranks{};
-  const auto size = static_cast<uint64_t>(to - from + 1);
-  const uint64_t skipped = std::min(static_cast<uint64_t>(request.offset), size);
-  const uint64_t taken = request.count < 0
-                             ? size - skipped
-                             : std::min(static_cast<uint64_t>(request.count), size - skipped);
-  const uint64_t begin = static_cast<uint64_t>(from) + skipped;
-  if (request.reverse == 0) return Ranks{.begin = begin, .end = begin + taken};
-  return Ranks{.begin = members - begin - taken, .end = members - begin};
+const Function* RankFromEnd() {
+  static const Function* const function = FindFunction("zset-rank-from-end");
+  return function;
+}
+bool IsRank(const Function& function) {
+  static const Function* const from_begin = FindFunction("zset-rank");
+  return &function == from_begin || &function == RankFromEnd();
 }
 
 // Indexes below `members`, distinct and ascending, or for a negative count any.
@@ -69,11 +55,30 @@ std::vector<uint64_t> DrawRanks(uint64_t members, const types::DrawRequest& requ
 
 }  // namespace
 
+std::optional<Ranks> RanksOf(uint64_t members, const types::RangeRequest& request,
+                             std::string_view low, std::string_view high) {
+  const auto first = ParseInt64(low);
+  const auto last = ParseInt64(high);
+  if (!first || !last) return std::nullopt;
+  const auto length = static_cast<int64_t>(members);
+  const auto at = [&](int64_t rank) { return rank < 0 ? rank + length : rank; };
+  const int64_t from = std::max<int64_t>(at(*first), 0);
+  const int64_t to = std::min(at(*last), length - 1);
+  if (from > to || request.offset < 0) return Ranks{};
+  const auto size = static_cast<uint64_t>(to - from + 1);
+  const uint64_t skipped = std::min(static_cast<uint64_t>(request.offset), size);
+  const uint64_t taken = request.count < 0
+                             ? size - skipped
+                             : std::min(static_cast<uint64_t>(request.count), size - skipped);
+  const uint64_t begin = static_cast<uint64_t>(from) + skipped;
+  if (request.reverse == 0) return Ranks{.begin = begin, .end = begin + taken};
+  return Ranks{.begin = members - begin - taken, .end = members - begin};
+}
+
 bool Ranked::Has(const Function& function) {
   static const std::set<std::string_view> names = {
-      "zset-rank",  "zset-rank-from-end", "zset-range", "zset-cut",
-      "zset-count", "hash-draw",          "set-draw",   "set-pop",
-      "zset-draw",  "hash-scan",          "set-scan",   "zset-scan"};
+      "zset-rank", "zset-rank-from-end", "zset-range", "zset-count", "hash-draw",
+      "set-draw",  "zset-draw",          "hash-scan",  "set-scan",   "zset-scan"};
   return names.contains(function.name);
 }
 
@@ -87,12 +92,54 @@ std::optional<Answer> Ranked::Failed() const {
 std::optional<Answer> Ranked::Apply(const Function& function, std::string_view operand) {
   auto view = View::Open(access_, key_, kind_, record_);
   if (!view) return Failed();
+  Counts counts(*view, kind_);
+  const FunctionCall call = {.function = &function, .operand = operand};
+  if (!Expect(*view, counts, std::span(&call, 1))) return Failed();
+  return ApplyTo(*view, counts, function, operand);
+}
+
+std::optional<Answer> Ranked::ApplyTo(View& view, Counts& counts, const Function& function,
+                                      std::string_view operand) {
+  counts_ = &counts;
   const std::string_view name = function.name;
-  if (name.ends_with("-scan")) return ScanMembers(access_, *view, kind_, operand);
-  if (name == "zset-rank") return Rank(*view, operand, false);
-  if (name == "zset-rank-from-end") return Rank(*view, operand, true);
-  if (name.ends_with("-draw") || name == "set-pop") return Draw(*view, function, operand);
-  return Range(*view, function, operand);
+  if (name.ends_with("-scan")) return ScanMembers(access_, view, kind_, operand);
+  if (IsRank(function)) return Rank(view, operand, &function == RankFromEnd());
+  if (name.ends_with("-draw")) return Draw(view, function, operand);
+  return Range(view, function, operand);
+}
+
+bool Ranked::Expect(View& view, Counts& counts, std::span<const FunctionCall> calls) {
+  std::vector<std::string_view> members;
+  for (const FunctionCall& call : calls) {
+    const auto member = IsRank(*call.function) ? types::OnlyText(call.operand) : std::nullopt;
+    if (member && !ranks_.contains(*member)) members.push_back(*member);
+  }
+  if (members.empty()) return true;
+  const Form form = Form::kMemberScore;
+  std::vector<View::Walk> walks;
+  for (const std::string_view member : members) {
+    walks.push_back({.from = member, .extent = {.segments = 1}});
+  }
+  std::vector<std::string> keys;
+  std::vector<std::string_view> found;  // the members of the keys
+  const auto look = [&](size_t walk, const Item&, const Segment& segment) {
+    const auto find = [&](size_t, const char*, const Piece* piece) {
+      if (piece == nullptr) return;
+      double score = 0;
+      std::memcpy(&score, piece->bytes.data() + piece->bytes.size() - sizeof(score), sizeof(score));
+      const Place place = {.score = score, .member = members[walk]};
+      found.push_back(members[walk]);
+      keys.push_back(SortKey(Form::kEntry, place));
+    };
+    FindPieces(form, segment.body, std::span(&members[walk], 1), find);
+    return false;
+  };
+  if (!view.ForEachOf(Part::kMembers, walks, look)) return false;
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  const auto below = counts.CountBelow(views);
+  if (!below) return false;
+  for (size_t i = 0; i < found.size(); ++i) ranks_[found[i]] = (*below)[i];
+  return true;
 }
 
 std::optional<Answer> Ranked::Rank(View& view, std::string_view operand, bool from_end) {
@@ -103,55 +150,61 @@ std::optional<Answer> Ranked::Rank(View& view, std::string_view operand, bool fr
     answer.status = types::kBadOperand;
     return answer;
   }
-  std::optional<double> score;
-  const auto look = [&](std::string_view, const Segment& segment) {
-    std::string_view body = segment.body;
-    Piece piece;
-    while (!score && TakePiece(Form::kMemberScore, body, &piece)) {
-      if (piece.place.member != *member) continue;
-      std::memcpy(&score.emplace(), piece.bytes.data() + piece.bytes.size() - sizeof(double),
-                  sizeof(double));
-    }
-    return false;
-  };
-  if (!view.ForEach(Part::kMembers, *member, false, look)) return Failed();
-  if (!score) return answer;
-  const auto before =
-      CountBelow(view, kind_, SortKey(Form::kEntry, {.score = *score, .member = *member}));
-  if (!before) return Failed();
-  answer.integer = static_cast<int64_t>(from_end ? view.record().members - 1 - *before : *before);
+  const auto at = ranks_.find(*member);
+  if (at == ranks_.end()) return answer;
+  const auto before = static_cast<int64_t>(at->second);
+  answer.integer = from_end ? static_cast<int64_t>(view.record().members) - 1 - before : before;
   return answer;
 }
 
-std::optional<Slice> Ranked::SliceOfRanks(View& view, uint64_t begin, uint64_t end) {
-  Slice slice;
-  const auto found = begin < end ? FindRank(view, begin) : std::nullopt;
-  if (!found) return access_.status().ok() ? std::optional(slice) : std::nullopt;
+bool Ranked::AppendEntries(View& view, Counts& counts, const Ranks& ranks, std::string* to,
+                           bool* is_too_long) {
+  if (ranks.begin >= ranks.end) return true;
+  const auto found = counts.FindRank(ranks.begin);
+  if (!found) return false;
   const Form form = FormOf(MainPart(kind_), kind_);
-  uint64_t at = found->before;
-  uint64_t count = 0;
-  std::string body;
-  bool is_first = true;
+  uint64_t at = found->begin;
   const auto visit = [&](std::string_view separator, const Segment& segment) {
-    // The first segment may have pieces of the block before.
-    const uint64_t within =
-        is_first ? PiecesWithin(form, separator, segment, found->block, std::nullopt).value_or(0)
-                 : segment.pieces;
-    is_first = false;
-    const uint64_t from = at + within - segment.pieces;
-    at += within;
-    if (at > begin && from < end && segment.pieces > 0) {
-      if (count == 0) slice.begin = from;
-      body += segment.body;
-      count += segment.pieces;
+    if (is_too_long != nullptr && ranks.end - ranks.begin > 1 && access_.IsFarTooLong(to->size())) {
+      *is_too_long = true;
+      return false;
     }
-    return at < end;
+    // The first segment may have pieces of the range before.
+    const bool is_partly_before = separator < found->from;
+    const uint64_t behind = at + segment.pieces;
+    if (!is_partly_before && (behind <= ranks.begin || at >= ranks.begin) && behind <= ranks.end) {
+      if (at >= ranks.begin) *to += segment.body;
+      at = behind;
+      return at < ranks.end;
+    }
+    std::string_view body = segment.body;
+    Piece piece;
+    const Below is_before(form, found->from);
+    while (at < ranks.end && TakePiece(form, body, &piece)) {
+      if (is_partly_before && is_before(piece.place)) continue;
+      if (at++ >= ranks.begin) *to += piece.bytes;
+    }
+    return at < ranks.end;
   };
-  const Extent extent = {.segments = view.SegmentsOf(end - at)};
-  if (!view.ForEach(MainPart(kind_), found->block, false, visit, extent)) return std::nullopt;
-  slice.end = slice.begin + count;
-  if (count > 0) slice.value = SmallForm(count, body);
-  return slice;
+  const Extent extent = {.segments = view.SegmentsOf(ranks.end - at)};
+  return view.ForEach(MainPart(kind_), found->from, false, visit, extent) && at >= ranks.end;
+}
+
+// The lowest or the highest score. Nothing: the view is gone.
+std::optional<double> Ranked::EndScore(View& view, bool is_highest) {
+  std::optional<double> score;
+  const auto visit = [&](std::string_view, const Segment& segment) {
+    std::string_view body = segment.body;
+    Piece piece;
+    while (TakePiece(Form::kEntry, body, &piece)) {
+      score = piece.place.score;
+      if (!is_highest) break;
+    }
+    return !score;
+  };
+  const bool is_read =
+      view.ForEach(Part::kScores, std::nullopt, is_highest, visit, {.segments = 1});
+  return is_read ? score : std::nullopt;
 }
 
 std::optional<Answer> Ranked::Range(View& view, const Function& function,
@@ -174,19 +227,16 @@ std::optional<Answer> Ranked::Range(View& view, const Function& function,
     high = to->is_open ? BelowScore(to->score) : BehindScore(to->score);
   } else {
     // Where all scores are equal the members ascend, and only there a range of them is one.
-    const auto first = SliceOfRanks(view, 0, 1);
-    const auto last = SliceOfRanks(view, view.record().members - 1, view.record().members);
-    if (!first || !last) return Failed();
-    const auto first_pieces = PiecesOf(kind_, first->value);
-    const auto last_pieces = PiecesOf(kind_, last->value);
     const auto from = types::ParseMemberBound(bounds[0]);
     const auto to = types::ParseMemberBound(bounds[1]);
     if (!from || !to) return bad;
-    if (!first_pieces || !last_pieces || first_pieces->empty() || last_pieces->empty() ||
-        first_pieces->front().place.score != last_pieces->back().place.score) {
+    const auto lowest = EndScore(view, false);
+    const auto highest = EndScore(view, true);
+    if (!lowest || !highest) return Failed();
+    if (*lowest != *highest) {
       return LargeCall(access_, key_, kind_, view.record()).All(function, operand);
     }
-    const double score = first_pieces->front().place.score;
+    const double score = *lowest;
     using Kind = types::MemberBound::Kind;
     const auto key = [&](const types::MemberBound& bound, Kind behind) {
       if (bound.kind == Kind::kLowest) return BelowScore(score);
@@ -197,7 +247,7 @@ std::optional<Answer> Ranked::Range(View& view, const Function& function,
     low = key(*from, Kind::kOpen);
     high = key(*to, Kind::kClosed);
   }
-  if (function.name == "zset-count") return Count(view, request, low, high);
+  if (function.name == "zset-count") return Count(request, low, high);
   // Behind the segment that has the end, so many pieces are enough.
   const bool is_bounded = request.count >= 0 && request.offset >= 0;
   const uint64_t enough =
@@ -207,32 +257,33 @@ std::optional<Answer> Ranked::Range(View& view, const Function& function,
   std::vector<std::string> bodies;
   uint64_t count = 0;
   uint64_t behind_first = 0;
+  bool is_too_long = false;
   const auto visit = [&](std::string_view separator, const Segment& segment) {
     if (!reverse && separator >= high) return false;
     behind_first += bodies.empty() ? 0 : segment.pieces;
     bodies.emplace_back(segment.body);
     count += segment.pieces;
-    return behind_first < enough && !(reverse && separator <= low);
+    is_too_long = function.reads_only && access_.IsTooLong(view.record(), count);
+    return !is_too_long && behind_first < enough && !(reverse && separator <= low);
   };
   if (low < high && !view.ForEach(Part::kScores, reverse ? high : low, reverse, visit)) {
     return Failed();
   }
+  if (is_too_long) return LargeCall::TooLong();
   if (reverse) std::ranges::reverse(bodies);
   std::string body;
   for (const std::string& part : bodies) body += part;
-  Slice slice;
-  if (count > 0) slice.value = SmallForm(count, body);
-  return Finish(view, function, operand, slice);
+  return Finish(function, operand, count > 0 ? SmallForm(count, body) : std::string());
 }
 
-std::optional<Answer> Ranked::Count(View& view, const types::RangeRequest& request,
-                                    std::string_view low, std::string_view high) {
+std::optional<Answer> Ranked::Count(const types::RangeRequest& request, std::string_view low,
+                                    std::string_view high) {
   Answer answer;
   if (low >= high) return answer;
-  const auto before = CountBelow(view, kind_, low);
-  const auto with = CountBelow(view, kind_, high);
-  if (!before || !with) return Failed();
-  const uint64_t size = *with - *before;
+  const std::string_view bounds[] = {low, high};
+  const auto below = counts_->CountBelow(bounds);
+  if (!below) return Failed();
+  const uint64_t size = below->back() - below->front();
   uint64_t taken =
       request.offset < 0 ? 0 : size - std::min(static_cast<uint64_t>(request.offset), size);
   if (request.count >= 0) taken = std::min(taken, static_cast<uint64_t>(request.count));
@@ -255,90 +306,63 @@ std::optional<Answer> Ranked::ByRank(View& view, const Function& function,
     answer.integer = static_cast<int64_t>(ranks->end - ranks->begin);
     return answer;
   }
-  const auto slice = SliceOfRanks(view, ranks->begin, ranks->end);
-  if (!slice) return Failed();
-  const uint64_t from =
-      request.reverse != 0 ? slice->end - ranks->end : ranks->begin - slice->begin;
-  const std::string from_text = std::to_string(from);
-  const std::string to_text = std::to_string(from + (ranks->end - ranks->begin) - 1);
+  if (function.reads_only && access_.IsTooLong(view.record(), ranks->end - ranks->begin)) {
+    return LargeCall::TooLong();
+  }
+  std::string body;
+  bool is_too_long = false;
+  if (!AppendEntries(view, *counts_, *ranks, &body, function.reads_only ? &is_too_long : nullptr)) {
+    return is_too_long ? LargeCall::TooLong() : Failed();
+  }
   request.offset = 0;
   request.count = -1;
   Scratch scratch;
-  const std::string_view operand = types::WriteRangeRequest(request, from_text, to_text, scratch);
-  return Finish(view, function, operand, *slice);
+  const std::string_view all = types::WriteRangeRequest(request, "0", "-1", scratch);
+  return Finish(function, all, SmallForm(ranks->end - ranks->begin, body));
 }
 
-// Runs the function on the slice, and removes what it has cut.
-std::optional<Answer> Ranked::Finish(View& view, const Function& function, std::string_view operand,
-                                     const Slice& slice) {
+Answer Ranked::Finish(const Function& function, std::string_view operand, std::string_view slice) {
   Scratch scratch;
-  const auto value =
-      slice.value.empty() ? std::nullopt : std::optional<std::string_view>(slice.value);
-  const FunctionEffect effect = RunFunction(function, value, operand, scratch);
-  if (!effect.status.ok() || effect.action == FunctionEffect::Action::kKeep) {
-    return LargeCall::AnswerOf(effect);
-  }
-  const auto before = PiecesOf(kind_, slice.value);
-  Change change(access_, key_, kind_, view.record());
-  change.RequireRecord();
-  LargeCall call(access_, key_, kind_, view.record());
-  if (effect.integer == static_cast<int64_t>(view.record().members)) return call.Erase(effect);
-  return before ? call.Write(change, *before, effect) : std::nullopt;
+  const auto value = slice.empty() ? std::nullopt : std::optional(slice);
+  return LargeCall::AnswerOf(RunFunction(function, value, operand, access_.now_ms(), scratch));
+}
+
+bool Ranked::DrawsMost(const types::LargeRecord& record, std::string_view operand) {
+  const auto request = types::ReadDrawRequest(operand);
+  if (!request || request->count < -types::kDrawsMax) return true;  // which is an error
+  return static_cast<uint64_t>(std::abs(request->count)) > record.members / kDrawnShare;
 }
 
 std::optional<Answer> Ranked::Draw(View& view, const Function& function, std::string_view operand) {
+  if (DrawsMost(view.record(), operand)) {
+    return LargeCall(access_, key_, kind_, view.record()).All(function, operand);
+  }
   const auto request = types::ReadDrawRequest(operand);
   const uint64_t members = view.record().members;
-  const bool is_pop = function.name == "set-pop";
-  const bool is_few =
-      request && request->count >= -static_cast<int64_t>(kDrawsMax) &&
-      request->count <= static_cast<int64_t>(kDrawsMax) &&
-      (request->count < 0 || static_cast<uint64_t>(request->count) <= members / 8) &&
-      !(is_pop && request->count < 0);
-  if (!is_few) return LargeCall(access_, key_, kind_, view.record()).All(function, operand);
+  const auto drawn = DrawRanks(members, *request);
+  std::vector<size_t> order(drawn.size());  // of the draws, by their ranks
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t draw) { return drawn[draw]; });
+  std::vector<uint64_t> ranks;
+  ranks.reserve(drawn.size());
+  for (const size_t draw : order) ranks.push_back(drawn[draw]);
+  std::vector<std::string> found(drawn.size());
+  const bool is_read = counts_->Visit(ranks, [&](size_t index, const Piece& piece, const Item&) {
+    found[order[index]] = piece.bytes;
+  });
+  if (!is_read) return Failed();
   Answer answer;
-  std::vector<std::string> bytes;
-  for (const uint64_t rank : DrawRanks(members, *request)) {
-    const auto slice = SliceOfRanks(view, rank, rank + 1);
-    const auto pieces = slice ? PiecesOfMain(slice->value) : std::nullopt;
-    if (!pieces || pieces->size() <= rank - slice->begin) return Failed();
-    bytes.emplace_back((*pieces)[rank - slice->begin].bytes);
-    answer.value += bytes.back();
-  }
-  if (kind_ == types::kSet) answer.integer = static_cast<int64_t>(bytes.size());
-  if (!is_pop || bytes.empty()) return answer;
-  Pieces drawn;
-  Piece piece;
-  for (const std::string& member : bytes) {
-    std::string_view rest = member;
-    if (TakePiece(Form::kMember, rest, &piece)) drawn.push_back(piece);
-  }
-  return Pop(drawn, std::move(answer));
-}
-
-// The pieces in the order in which the segments have them, which is that of ranks.
-std::optional<Pieces> Ranked::PiecesOfMain(std::string_view value) const {
-  return PiecesOf(kind_, value);
-}
-
-// Removes members of a set, all of which must still be there.
-std::optional<Answer> Ranked::Pop(const Pieces& drawn, Answer answer) {
-  Change change(access_, key_, kind_, record_);
-  Segments& segments = change.Of(Part::kMembers);
-  for (const Piece& piece : drawn) {
-    const Loaded* const loaded = segments.Find(piece.place.member);
-    bool is_there = false;
-    if (loaded != nullptr) {
-      FindPieces(Form::kMember, loaded->segment.body, std::span(&piece.place.member, 1),
-                 [&](size_t, const Piece&) { is_there = true; });
+  for (const std::string& bytes : found) {
+    std::string_view field = bytes;
+    uint64_t deadline_ms = 0;
+    if (kind_ == types::kHash && types::TakeFieldDeadline(field, &deadline_ms) &&
+        deadline_ms <= access_.now_ms()) {
+      return LargeCall(access_, key_, kind_, view.record()).All(function, operand);
     }
-    if (!is_there) return Failed();
+    answer.value += field;
   }
-  FunctionEffect effect;
-  effect.action = FunctionEffect::Action::kErase;
-  effect.integer = answer.integer;
-  effect.returned = answer.value;
-  return LargeCall(access_, key_, kind_, record_).Write(change, drawn, effect);
+  if (kind_ == types::kSet) answer.integer = static_cast<int64_t>(found.size());
+  return answer;
 }
 
 }  // namespace skep::collections

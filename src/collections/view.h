@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,12 +44,37 @@ class View {
   using Visit = std::function<bool(std::string_view separator, const Segment& segment)>;
   bool ForEach(Part part, std::optional<std::string_view> from, bool reverse, const Visit& visit,
                const Extent& extent = Extent());
+  // Several such walks, each upwards from the segment of a place: visits with the walk's index.
+  // What the walks read first they read in one batch, as also what they read next, and so on, but
+  // no more than kWalksTogether of them at a time.
+  struct Walk {
+    std::string_view from;
+    Extent extent;
+  };
+  using VisitOf = std::function<bool(size_t walk, const Item& item, const Segment& segment)>;
+  bool ForEachOf(Part part, std::span<const Walk> walks, const VisitOf& visit);
+  static constexpr size_t kWalksTogether = 32;
   // About how many segments so many pieces take.
   uint64_t SegmentsOf(uint64_t pieces) const;
   // All pieces of the part, one behind the other.
   std::optional<std::string> Body(Part part);
 
  private:
+  // What a walk has not read yet.
+  struct Rest {
+    std::string lo;
+    std::string hi;
+    bool reverse;
+    bool seeks;  // the segment that has `lo` may begin before it
+    uint64_t segments;
+  };
+  Rest RestOf(Part part, std::optional<std::string_view> from, bool reverse,
+              const Extent& extent) const;
+  static uint32_t Ask(Batch& batch, const Rest& rest);
+  enum class Taken : uint8_t { kMore, kAll, kFailed };
+  template <class VisitItem>
+  Taken Take(const Batch& batch, uint32_t slot, Part part, Rest& rest, const VisitItem& visit);
+
   View(Access& access, SnapshotRef at, bool is_owned, const types::LargeRecord& record)
       : access_(&access), at_(at), is_owned_(is_owned), record_(record) {}
 

@@ -26,7 +26,8 @@
 //
 // Changes of a keyspace are replayed in the order of their versions, those of one version in the
 // order of the record. Time does not pass in a replay: a key that had expired when it was written
-// is erased by a change of its own first. So each change does again exactly what it did.
+// is erased by a change of its own first. A function of a collection sees the `now` of its record
+// again, by which fields of a hash have expired. So each change does again exactly what it did.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,7 @@ struct LogChange {
   std::string_view value = {};  // put: the value; move: the key; erase range: the upper bound;
                                 // apply: the operand
   uint8_t type = kPlainType;    // put typed
-  uint64_t deadline_ms = 0;
+  uint64_t deadline_ms = 0;     // in a replay, apply: the time that the function has seen; else 0
   const Function* function = nullptr;  // apply
 };
 

@@ -5,10 +5,13 @@
 #include <span>
 #include <utility>
 
+#include "base/decimal.h"
 #include "base/float_text.h"
 #include "durable/rdb_packed.h"
 #include "durable/rdb_types.h"
+#include "skep/batch.h"
 #include "types/collection.h"
+#include "types/hash_fields.h"
 #include "types/list.h"
 #include "types/sorted_set.h"
 #include "types/value_type.h"
@@ -22,29 +25,26 @@ class MembersReader {
   MembersReader(RdbInput& in, const OnRdbMember& on_member)
       : in_(in), on_member_(on_member), at_(in.offset()) {}
 
-  bool Read(RdbType type) {
+  void Read(RdbType type) {
     switch (type) {
       case RdbType::kHashListpackEx:
         in_.Skip(kDeadlineBytes);
         [[fallthrough]];
       case RdbType::kHashListpackExPreRelease:
-        return ShowFieldsWithDeadlines();
+        return ShowPackedFieldsWithDeadlines();
       case RdbType::kHashMetadata:
-        in_.Skip(kDeadlineBytes);
-        [[fallthrough]];
+        return ShowFieldsWithDeadlines(in_.Number<uint64_t>());
       case RdbType::kHashMetadataPreRelease:
-        SkipFieldsWithDeadlines();
-        return false;
+        return ShowFieldsWithDeadlines(1);
       default:
         break;
     }
     for (const Packing& packing : Packings()) {
       if (packing.type != type) continue;
-      packing.show != nullptr ? ShowPairs(packing.read, packing.show) : ShowElements(packing.read);
-      return true;
+      return packing.show != nullptr ? ShowPairs(packing.read, packing.show)
+                                     : ShowElements(packing.read);
     }
     ReadOneByOne(type);
-    return true;
   }
 
  private:
@@ -88,11 +88,16 @@ class MembersReader {
         return Malformed();
     }
   }
-  void SkipFieldsWithDeadlines() {
+  // Reads fields whose deadlines are told as by how much they are behind `first_ms`, and 1 more.
+  void ShowFieldsWithDeadlines(uint64_t first_ms) {
     Times([&] {
-      in_.Length();
-      in_.SkipString();
-      in_.SkipString();
+      const uint64_t behind_ms = in_.Length();
+      in_.String(&first_);
+      in_.String(&second_);
+      const bool is_right =
+          behind_ms == 0 || (first_ms > 0 && first_ms <= kDeadlineMax && behind_ms <= kDeadlineMax);
+      if (!is_right) return Malformed();
+      ShowField(first_, second_, behind_ms == 0 ? 0 : first_ms + behind_ms - 1);
     });
   }
 
@@ -127,8 +132,11 @@ class MembersReader {
   void ShowElement(std::string_view element) {
     if (in_.ok()) on_member_({.member = element});
   }
-  void ShowField(std::string_view field, std::string_view value) {
-    if (in_.ok()) on_member_({.member = field, .value = value});
+  void ShowField(std::string_view field, std::string_view value) { ShowField(field, value, 0); }
+  void ShowField(std::string_view field, std::string_view value, uint64_t deadline_ms) {
+    if (!in_.ok()) return;
+    if (deadline_ms > kDeadlineMax) return Malformed();
+    on_member_({.member = field, .value = value, .deadline_ms = deadline_ms});
   }
   void ShowScored(std::string_view member, double score) {
     if (!in_.ok()) return;
@@ -161,18 +169,17 @@ class MembersReader {
     if (!read(String(first_), take) || has_first) Malformed();
   }
   // Reads a listpack of field, value and deadline, 0 if there is none.
-  bool ShowFieldsWithDeadlines() {
+  void ShowPackedFieldsWithDeadlines() {
     std::vector<std::string> entries;
     const auto take = [&](std::string_view entry) { entries.emplace_back(entry); };
     if (!ReadListpack(String(first_), take) || entries.size() % 3 != 0) {
-      Malformed();
-      return true;
+      return Malformed();
     }
     for (size_t i = 0; i < entries.size(); i += 3) {
-      if (entries[i + 2] != "0") return false;
+      const auto deadline_ms = ParseInt64(entries[i + 2]);
+      if (!deadline_ms || *deadline_ms < 0) return Malformed();
+      ShowField(entries[i], entries[i + 1], static_cast<uint64_t>(*deadline_ms));
     }
-    for (size_t i = 0; i < entries.size(); i += 3) ShowField(entries[i], entries[i + 1]);
-    return true;
   }
 
   RdbInput& in_;
@@ -220,20 +227,25 @@ uint8_t KindOfRdbType(uint8_t rdb_type) {
   return types::kString;
 }
 
-bool ReadRdbMembers(RdbInput& in, uint8_t rdb_type, const OnRdbMember& on_member) {
-  return MembersReader(in, on_member).Read(static_cast<RdbType>(rdb_type));
+void ReadRdbMembers(RdbInput& in, uint8_t rdb_type, const OnRdbMember& on_member) {
+  MembersReader(in, on_member).Read(static_cast<RdbType>(rdb_type));
 }
 
 void CollectionBuilder::Add(const RdbMember& member) {
   ++members_;
   AppendText(texts_, member.member);
   if (kind_ == types::kHash) AppendText(texts_, member.value);
+  if (member.deadline_ms != 0) {
+    deadlines_.resize(members_);
+    deadlines_.back() = member.deadline_ms;
+  }
   if (kind_ == types::kSortedSet) scores_.push_back(member.score);
 }
 
 std::optional<std::string> CollectionBuilder::Take() {
   const std::string bytes = std::exchange(texts_, {});
   const std::vector<double> scores = std::exchange(scores_, {});
+  std::vector<uint64_t> deadlines = std::exchange(deadlines_, {});
   types::Texts texts;
   types::TakeTexts(bytes, &texts);
   std::string value;
@@ -251,7 +263,12 @@ std::optional<std::string> CollectionBuilder::Take() {
     types::Texts fields;
     for (size_t i = 0; i < texts.size(); i += 2) fields.push_back(texts[i]);
     if (!AreDistinct(fields)) return std::nullopt;
-    return value += bytes;
+    if (deadlines.empty()) return value += bytes;
+    types::HashFields dated;
+    for (size_t i = 0; i < texts.size(); i += 2) dated.push_back({texts[i], texts[i + 1]});
+    for (size_t i = 0; i < deadlines.size(); ++i) dated[i].deadline_ms = deadlines[i];
+    Scratch scratch;
+    return std::string(types::WriteHash(dated, scratch));
   }
   std::vector<types::Entry> entries;
   for (size_t i = 0; i < texts.size(); ++i) entries.push_back({scores[i], texts[i]});
@@ -265,6 +282,14 @@ std::optional<std::string> CollectionBuilder::Take() {
 }
 
 bool ForEachMember(uint8_t kind, std::string_view value, const OnRdbMember& on_member) {
+  if (kind == types::kHash && types::HasDeadlineForm(value)) {
+    const auto fields = types::ReadHash(value);
+    if (!fields || fields->empty()) return false;
+    for (const auto& [name, text, deadline_ms] : *fields) {
+      on_member({.member = name, .value = text, .deadline_ms = deadline_ms});
+    }
+    return true;
+  }
   const auto counted = types::ReadCounted(value);
   if (!counted) return false;
   std::string_view rest = counted->body;

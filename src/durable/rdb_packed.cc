@@ -33,19 +33,22 @@ class Bytes {
     const auto byte = Take(1);
     return byte ? std::optional(static_cast<uint8_t>(byte->front())) : std::nullopt;
   }
-  // An unsigned number of so many bytes, little-endian.
+  // An unsigned number of so many bytes, little-endian. Here and below it has a value before it may
+  // be reset, or GCC warns of a value that nobody reads.
   std::optional<uint64_t> Number(size_t bytes) {
+    std::optional<uint64_t> number(0);
     const auto taken = Take(bytes);
-    if (!taken) return std::nullopt;
-    uint64_t number = 0;
-    std::memcpy(&number, taken->data(), bytes);
+    if (taken) std::memcpy(&*number, taken->data(), bytes);
+    if (!taken) number.reset();
     return number;
   }
   std::optional<uint64_t> BigEndian(size_t bytes) {
+    std::optional<uint64_t> number(0);
     const auto taken = Take(bytes);
-    if (!taken) return std::nullopt;
-    uint64_t number = 0;
-    for (const char byte : *taken) number = number << 8 | static_cast<uint8_t>(byte);
+    for (const char byte : taken.value_or(std::string_view())) {
+      *number = *number << 8 | static_cast<uint8_t>(byte);
+    }
+    if (!taken) number.reset();
     return number;
   }
   // A string behind its length.

@@ -12,7 +12,9 @@
 #include "durable/rdb_crc64.h"
 #include "durable/rdb_input.h"
 #include "durable/rdb_reader.h"
+#include "durable/rdb_types.h"
 #include "types/collection.h"
+#include "types/hash_fields.h"
 #include "types/value_type.h"
 
 namespace skep::durable {
@@ -83,8 +85,8 @@ void AppendString(std::string& to, std::string_view value, bool compresses) {
 }
 
 // The payload with its footer.
-std::string Sealed(std::string payload) {
-  AppendNumber(payload, kRdbPayloadVersion);
+std::string Sealed(std::string payload, uint16_t version = kRdbPayloadVersion) {
+  AppendNumber(payload, version);
   AppendNumber(payload, RdbCrc64(payload));
   return payload;
 }
@@ -144,22 +146,33 @@ Result<RestoredValue> ReadCollection(std::string_view value, uint8_t kind, size_
   BytesFile file(value.substr(1));
   RdbInput input(file, value.size() - 1, string_bytes_max);
   CollectionBuilder builder(kind);
-  const bool is_read =
-      ReadRdbMembers(input, static_cast<uint8_t>(value[0]), [&](const RdbMember& member) {
-        builder.Add(member);
-        if (builder.bytes() > bytes_max) input.Fail(too_large);
-      });
+  ReadRdbMembers(input, static_cast<uint8_t>(value[0]), [&](const RdbMember& member) {
+    builder.Add(member);
+    if (builder.bytes() > bytes_max) input.Fail(too_large);
+  });
   if (input.status().code() == Code::kTooLarge) return Fail(too_large);
   if (!input.ok()) return Fail(kBadData);
-  if (!is_read) {
-    return Fail(Code::kNotSupported, "deadlines of a hash's fields are not supported",
-                static_cast<uint8_t>(value[0]));
-  }
   if (builder.members() == 0) return Fail(kBadData);
   auto bytes = builder.Take();
   if (!bytes) return Fail(kBadData);
   if (bytes->size() > bytes_max) return Fail(too_large);
   return RestoredValue{.type = kind, .bytes = std::move(*bytes)};
+}
+
+std::string DumpFieldsWithDeadlines(const types::HashFields& fields, bool compresses) {
+  uint64_t first_ms = UINT64_MAX;
+  for (const types::HashField& field : fields) {
+    if (field.deadline_ms != 0) first_ms = std::min(first_ms, field.deadline_ms);
+  }
+  std::string payload(1, static_cast<char>(RdbType::kHashMetadata));
+  AppendNumber(payload, first_ms);
+  AppendLength(payload, fields.size());
+  for (const auto& [name, value, deadline_ms] : fields) {
+    AppendLength(payload, deadline_ms == 0 ? 0 : deadline_ms - first_ms + 1);
+    AppendString(payload, name, compresses);
+    AppendString(payload, value, compresses);
+  }
+  return Sealed(std::move(payload), kRdbVersionOfDeadlines);
 }
 
 }  // namespace
@@ -172,6 +185,11 @@ std::string DumpString(std::string_view value) {
 
 std::optional<std::string> DumpCollection(uint8_t kind, std::string_view value) {
   const bool compresses = value.size() <= kCompressedBytesMax;
+  if (kind == types::kHash && types::HasDeadlineForm(value)) {
+    const auto fields = types::ReadHash(value);
+    if (!fields || fields->empty()) return std::nullopt;
+    return DumpFieldsWithDeadlines(*fields, compresses);
+  }
   const auto counted = types::ReadCounted(value);
   if (!counted) return std::nullopt;
   std::string payload(1, static_cast<char>(RdbTypeOf(kind)));

@@ -21,6 +21,8 @@ namespace skep::durable {
 
 // The version that Redis 7.0 writes. Versions up to kRdbVersionMax (rdb_reader.h) are read.
 inline constexpr uint16_t kRdbPayloadVersion = 10;
+// The version that Redis 7.4 writes, of a hash whose fields have deadlines.
+inline constexpr uint16_t kRdbVersionOfDeadlines = 12;
 // Longer values are not compressed, because that takes some 5 ns a byte.
 inline constexpr size_t kCompressedBytesMax = size_t{1} << 20;
 
@@ -28,7 +30,8 @@ inline constexpr size_t kCompressedBytesMax = size_t{1} << 20;
 std::string DumpString(std::string_view value);
 
 // The payload of a collection of this kind (types/value_type.h) in one value, which Redis 7.0 and
-// later read: Redis itself writes other encodings of the same members. Members are compressed as
+// later read, or Redis 7.4 and later if fields of a hash have deadlines, which are in Unix
+// milliseconds: Redis itself writes other encodings of the same members. Members are compressed as
 // strings are, unless the value has more than kCompressedBytesMax bytes. Nothing if the bytes are
 // no such collection.
 std::optional<std::string> DumpCollection(uint8_t kind, std::string_view value);
@@ -47,8 +50,7 @@ struct RestoreLimits {
 // The value of a payload.
 //   kCorrupt       the version is not known, or the checksum is wrong
 //   kInvalidArgument  the value is malformed, is an empty collection or has a member twice
-//   kNotSupported  there is nothing of its type, which is the detail, here; or fields of a hash
-//                  have deadlines
+//   kNotSupported  there is nothing of its type, which is the detail, here
 //   kTooLarge      it has more bytes than the limits allow
 // Reading ends with the first member beyond the limit, and a packed string of more than twice the
 // limit is not unpacked. Memory: the payload, a packed string, the value twice, 40 bytes for each

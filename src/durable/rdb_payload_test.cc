@@ -10,6 +10,7 @@
 
 #include "durable/rdb_packing_test.h"
 #include "durable/rdb_test.h"
+#include "skep/batch.h"
 
 namespace skep::durable {
 namespace {
@@ -164,7 +165,13 @@ TEST(RdbPayload, CollectionsRoundTrip) {
       while (builder.members() < members) {
         const std::string member = text() + (members > 64 ? std::to_string(rng()) : "");
         if (kind != types::kList && !distinct.insert(member).second) continue;
-        builder.Add({.member = member, .value = text(), .score = scores[rng() % 8]});
+        // Fields without a deadline, with the earliest and latest one, and with some between.
+        const uint64_t deadlines[] = {0, 0, 1, kDeadlineMax, rng() % kDeadlineMax + 1};
+        const uint64_t deadline_ms = kind == types::kHash ? deadlines[rng() % 5] : 0;
+        builder.Add({.member = member,
+                     .value = text(),
+                     .score = scores[rng() % 8],
+                     .deadline_ms = deadline_ms});
       }
       const auto value = builder.Take();
       ASSERT_TRUE(value);
@@ -202,7 +209,12 @@ TEST(RdbPayload, RefusesCollections) {
   EXPECT_EQ(CodeOf(Sealed("\2\2\1a\1a")), Code::kInvalidArgument);
   EXPECT_EQ(CodeOf(Sealed("\2\2\1a")), Code::kInvalidArgument);
   EXPECT_EQ(CodeOf(Sealed("\x10\4junk")), Code::kInvalidArgument);
-  EXPECT_EQ(CodeOf(Sealed("\x16\1\5\1f\1v")), Code::kNotSupported);
+  EXPECT_EQ(CodeOf(Sealed("\x16\1\5\1f\1v")), Code::kOk);
+  // A deadline that is not behind an earliest one, and one that is too late.
+  EXPECT_EQ(CodeOf(Sealed(std::string("\x18\0\0\0\0\0\0\0\0\1\5\1f\1v", 14))),
+            Code::kInvalidArgument);
+  EXPECT_EQ(CodeOf(Sealed(std::string("\x18\0\0\0\0\0\0\0\1\1\5\1f\1v", 14))),
+            Code::kInvalidArgument);
   for (const uint8_t kind : {types::kHash, types::kSet, types::kList, types::kSortedSet}) {
     EXPECT_EQ(DumpCollection(kind, ""), std::nullopt);
     EXPECT_EQ(DumpCollection(kind, "\3\2a"), std::nullopt);

@@ -164,7 +164,6 @@ TEST(RdbReader, DatabasesAndDeadlines) {
 }
 
 // A value of each type and encoding, and what is read of it.
-constexpr const char* kWithDeadlines = "hash with deadlines of fields";
 struct OtherValue {
   unsigned type;
   const char* name;
@@ -241,14 +240,18 @@ std::vector<OtherValue> OtherValues() {
       {19, "stream", Stream(2)},
       {20, "set", lzf(Listpack({"b", a})), a + " b"},
       {21, "stream", Stream(3)},
-      {22, kWithDeadlines,
-       make([](RdbBuilder& v) { v.Length(1).Length(9).String("f").String("v"); })},
-      {23, kWithDeadlines, string(Listpack({"f", "v", "0", "g", "w", "1800000000000"}))},
+      {22, "hash", make([](RdbBuilder& v) { v.Length(1).Length(9).String("f").String("v"); }),
+       "f=v@9"},
+      {23, "hash", string(Listpack({"f", "v", "0", "g", "w", "1800000000000"})),
+       "f=v g=w@1800000000000"},
       {23, "hash", string(Listpack({"g", "w", "0", "f", "v", "0"})), "f=v g=w"},
-      {24, kWithDeadlines, make([](RdbBuilder& v) {
-         v.Number(uint64_t{1}).Length(1).Length(9).String("f").String("v");
-       })},
-      {25, kWithDeadlines, std::string(8, 'm') + string(Listpack({"f", "v", "1800000000000"}))},
+      {24, "hash", make([](RdbBuilder& v) {
+         v.Number(uint64_t{1'800'000'000'000}).Length(2).Length(9).String("f").String("v");
+         v.Length(0).String("g").String("w");
+       }),
+       "f=v@1800000000008 g=w"},
+      {25, "hash", std::string(8, 'm') + string(Listpack({"f", "v", "1800000000000"})),
+       "f=v@1800000000000"},
       {25, "hash", std::string(8, 'm') + string(Listpack({"f", "v", "0"})), "f=v"},
   };
 }
@@ -526,7 +529,7 @@ TEST(RdbReader, VisitorEndsTheReading) {
   EXPECT_EQ(error_of(SmallFile()), Status(Code::kOutOfMemory, "", 7));
   EXPECT_EQ(error_of(RdbBuilder().Byte(2).String("set").Length(1).String("x").End()),
             Status(Code::kAborted, "no members"));
-  EXPECT_EQ(error_of(RdbBuilder().Byte(22).String("hash").Length(0).End()),
+  EXPECT_EQ(error_of(RdbBuilder().Byte(15).String("stream").Raw(Stream(1)).End()),
             Status(Code::kAborted, "no"));
 }
 

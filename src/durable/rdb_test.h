@@ -79,12 +79,13 @@ struct RdbEntry {
 };
 
 // The members of a collection, in an order of their own; of a list in its order. A field's value
-// and a member's score follow it.
+// and deadline, and a member's score, follow it.
 inline std::string TextOfMembers(uint8_t kind, std::string_view value) {
   std::vector<std::string> members;
   const bool is_right = ForEachMember(kind, value, [&](const RdbMember& member) {
     std::string text(member.member);
     if (kind == types::kHash) text += "=" + std::string(member.value);
+    if (member.deadline_ms != 0) text += "@" + std::to_string(member.deadline_ms);
     if (kind == types::kSortedSet) text += "=" + types::ScoreText(member.score);
     members.push_back(std::move(text));
   });

@@ -43,7 +43,11 @@ void AddTo(Batch& batch, const LogChange& change) {
       batch.Expire(change.key, change.deadline_ms);
       return;
     case Kind::kApply:
-      batch.Apply(change.key, change.function, change.value);
+      batch.Add({.op = Op::kApply,
+                 .key = change.key,
+                 .value = change.value,
+                 .function = change.function,
+                 .deadline_ms = change.deadline_ms});
       return;
     case Kind::kMove:
       batch.Move(change.key, change.value);
@@ -60,7 +64,8 @@ void AddTo(Batch& batch, const LogChange& change) {
 }
 
 // Applies the changes of a share. The operations on one key keep their order in a batch. The
-// batches have no time, so nothing expires in a replay.
+// batches have no time, so no key expires in a replay; a function of a collection sees the time
+// that it has seen when it was logged.
 Status ApplyShare(Engine& engine, std::span<const LogChange* const> changes) {
   Feed feed(engine);
   for (const LogChange* const change : changes) {
@@ -131,7 +136,7 @@ Status Replay::Hold(std::string_view payload) {
   const size_t held_before = keyspace.held.size();
   auto decoder = ChangeDecoder::Open(keyspace.payloads.emplace_back(payload));
   while (true) {
-    const auto change = decoder->Next();
+    auto change = decoder->Next();
     if (!change) {
       if (change.error().code() == Code::kInvalidArgument) {
         problem_ = fmt::format("the log has the function '{}', which is not registered",
@@ -144,6 +149,10 @@ Status Replay::Hold(std::string_view payload) {
       return {};
     }
     keyspace.last = std::max(keyspace.last, (*change)->version);
+    const bool is_applied = (*change)->kind == Kind::kApply;
+    if (is_applied && (*change)->function->type != kPlainType) {
+      (*change)->deadline_ms = header->now_ms();
+    }
     if ((*change)->version <= keyspace.target.has) continue;
     const std::string_view key = (*change)->key;
     const auto share = static_cast<uint32_t>(XXH3_64bits(key.data(), key.size()) % kShares);

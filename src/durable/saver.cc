@@ -35,6 +35,8 @@ void Saver::StartAfter(const SnapshotStatistics& found) {
 SnapshotStatistics Saver::statistics() const {
   const MutexLock lock(mutex_);
   SnapshotStatistics now = statistics_;
+  now.changes_since = log_.statistics().changes - saved_changes_;
+  if (now.is_saving) now.saving_ms = clock_.MonotonicMs() - last_begin_ms_;
   now.is_saving = now.is_saving || is_wanted_;
   return now;
 }

@@ -36,15 +36,17 @@
 namespace skep::durable {
 
 struct SnapshotStatistics {
-  uint64_t finished = 0;      // snapshots since the start, including failed ones
-  uint64_t last_ms = 0;       // when the last one that succeeded was done; 0: never
-  Status last_status;         // of the last one
-  uint64_t last_took_ms = 0;  // of the last one
-  uint64_t last_items = 0;    // of the last one that succeeded
-  uint64_t last_bytes = 0;    // of the last one that succeeded
-  bool is_saving = false;     // from the request on
-  uint64_t log_position = 0;  // the log is needed from here on
-  uint64_t for_space = 0;     // begun since the start because the disk was short of space
+  uint64_t finished = 0;       // snapshots since the start, including failed ones
+  uint64_t last_ms = 0;        // when the last one that succeeded was done; 0: never
+  Status last_status;          // of the last one
+  uint64_t last_took_ms = 0;   // of the last one
+  uint64_t last_items = 0;     // of the last one that succeeded
+  uint64_t last_bytes = 0;     // of the last one that succeeded
+  bool is_saving = false;      // from the request on
+  uint64_t log_position = 0;   // the log is needed from here on
+  uint64_t for_space = 0;      // begun since the start because the disk was short of space
+  uint64_t changes_since = 0;  // of keys, since the last one was begun
+  uint64_t saving_ms = 0;      // for so long the one that is being written has been
 };
 
 // Writes snapshots when they are asked for or due. Thread-safe from StartAfter() on. It has some 25

@@ -59,6 +59,7 @@ TEST(Saver, IsSavingFromTheAskingOn) {
   EXPECT_FALSE(saver.statistics().is_saving);
   EXPECT_TRUE(saver.Request());
   EXPECT_TRUE(saver.statistics().is_saving);
+  EXPECT_EQ(saver.statistics().saving_ms, 0u);
   EXPECT_FALSE(saver.Request());
   EXPECT_TRUE(saver.Step());
   EXPECT_FALSE(saver.statistics().is_saving);

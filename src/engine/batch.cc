@@ -170,6 +170,8 @@ void Batch::Clear() {
   ClearAndShrink(outcomes_);
   ClearAndShrink(item_spans_);
   ClearAndShrink(effects_);
+  ClearAndShrink(pins_);
+  pinned_bytes_ = 0;
   scratch_.Clear();
   answers_.Clear();
   snapshot_ = {};
@@ -177,7 +179,9 @@ void Batch::Clear() {
   scan_bytes_max_ = SIZE_MAX;
   scan_visits_max_ = kNoLimit;
   answer_bytes_max_ = kAnswerBytesMax;
+  returned_bytes_max_ = kAnswerBytesMax;
   work_bytes_max_ = SIZE_MAX;
+  portion_bytes_max_ = SIZE_MAX;
   seen_bytes_ = 0;
   applied_ = true;
   notes_effects_ = false;

@@ -32,6 +32,7 @@ void BatchWriter::LeaveOut(uint32_t slot) {
 void CopyOutcome(const Batch& from, uint32_t slot, BatchWriter& to, uint32_t to_slot) {
   to.outcome(to_slot) = from.outcome(slot);
   to.outcome(to_slot).value = to.scratch().Copy(from.outcome(slot).value);
+  if (from.outcome(slot).pinned != 0) to.Pin(to_slot, from.pinned(slot));
   to.BeginItems(to_slot);
   for (const Item& item : from.items(slot)) to.AddItem(to_slot, item);
 }

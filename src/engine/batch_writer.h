@@ -34,7 +34,7 @@ void ForEachPart(const Batch& batch, Visit visit) {
 }
 
 // Thread safety: the thread that executes the batch.
-// It has 31 methods: it is the only way to the private fields of a batch, so each kind of result
+// It has 32 methods: it is the only way to the private fields of a batch, so each kind of result
 // that an engine may have to write has its own.
 class BatchWriter {
  public:
@@ -45,6 +45,7 @@ class BatchWriter {
     batch.effects_.clear();
     batch.applied_ = true;
     batch.seen_bytes_ = 0;
+    ForgetPins();
     batch.answers_.Clear();
   }
 
@@ -75,6 +76,9 @@ class BatchWriter {
   // Bytes that live as long as the outcomes.
   Scratch& scratch() { return batch_.answers_; }
 
+  // The time of the batch.
+  uint64_t now_ms() const { return batch_.now_ms(); }
+
   // Counts bytes that the batch has looked at, beside those that it copies into scratch().
   void CountWork(size_t bytes) { batch_.seen_bytes_ += bytes; }
   // Bytes that the batch may still look at before IsFull().
@@ -87,6 +91,7 @@ class BatchWriter {
   bool IsFull() const {
     const size_t answers = batch_.answers_.used();
     return answers > batch_.answer_bytes_max_ ||
+           answers + batch_.pinned_bytes_ > batch_.returned_bytes_max_ ||
            answers + batch_.seen_bytes_ > batch_.work_bytes_max_;
   }
   // Whether every request from now on, whatever it is, is to be postponed.
@@ -180,8 +185,23 @@ class BatchWriter {
     copy.key = scratch().Copy(effect.key);
     copy.value = scratch().Copy(effect.value);
   }
-  // Drops the effects, because the batch is executed once more.
-  void ForgetEffects() { batch_.effects_.clear(); }
+  // Drops the effects and pins, because the batch is executed once more.
+  void ForgetEffects() {
+    batch_.effects_.clear();
+    ForgetPins();
+  }
+
+  // Gives the slot a pinned value, in place of what an earlier try of the request has pinned.
+  void Pin(uint32_t slot, std::shared_ptr<const PinnedValue> value) {
+    auto& pins = batch_.pins_;
+    if (!pins.empty() && pins.back().slot == slot) {
+      batch_.pinned_bytes_ -= pins.back().value->size();
+      pins.pop_back();
+    }
+    batch_.pinned_bytes_ += value->size();
+    pins.push_back({.slot = slot, .value = std::move(value)});
+    outcome(slot).pinned = static_cast<uint32_t>(pins.size());
+  }
 
   // The items of one scan must be added one after the other: BeginItems, AddItem or AddItems...
   void BeginItems(uint32_t slot) {
@@ -227,6 +247,11 @@ class BatchWriter {
   }
 
  private:
+  void ForgetPins() {
+    if (batch_.pins_.empty()) return;
+    batch_.pins_.clear();
+    batch_.pinned_bytes_ = 0;
+  }
   static bool Continues(const ItemSpan& before, const ItemSpan& span) {
     return before.key_bytes == span.key_bytes && before.value_bytes == span.value_bytes &&
            before.end() == span.at;

@@ -49,9 +49,8 @@ FunctionEffect Update(const FunctionInput& input) {
 FunctionEffect Reduce(const FunctionInput& input) {
   const Function& f = *input.function;
   if (!input.value) return Refused(kNoKey);
-  if (const Status s = CheckElements(f, input.value->size()); !s.ok()) return {.status = s};
-  if (!input.operand.empty() && input.operand.size() != kStateBytes) {
-    return Refused("a reduction begins with a state of 8 bytes");
+  if (const Status s = CheckReduce(f, input.value->size(), input.operand); !s.ok()) {
+    return {.status = s};
   }
   const size_t count = input.value->size() / BytesOf(f.element);
   if (count == 0 && input.operand.empty() && f.starts_with_first) return {};
@@ -67,9 +66,8 @@ FunctionEffect Reduce(const FunctionInput& input) {
 FunctionEffect Filter(const FunctionInput& input) {
   const Function& f = *input.function;
   if (!input.value) return Refused(kNoKey);
-  if (const Status s = CheckElements(f, input.value->size()); !s.ok()) return {.status = s};
-  if (input.operand.size() != f.operand_bytes()) {
-    return Refused("the number of operands is not the function's");
+  if (const Status s = CheckFilter(f, input.value->size(), input.operand); !s.ok()) {
+    return {.status = s};
   }
   const size_t bytes = BytesOf(f.element);
   char* const out = input.scratch->Allocate(input.value->size());
@@ -145,6 +143,18 @@ FunctionBody BodyOf(FunctionKind kind) {
 Status CheckElements(const Function& function, size_t bytes) {
   if (bytes % BytesOf(function.element) == 0) return {};
   return {Code::kInvalidArgument, "the value's length is not a multiple of the element's"};
+}
+
+Status CheckReduce(const Function& reduce, size_t bytes, std::string_view operand) {
+  if (const Status s = CheckElements(reduce, bytes); !s.ok()) return s;
+  if (operand.empty() || operand.size() == kStateBytes) return {};
+  return {Code::kInvalidArgument, "a reduction begins with a state of 8 bytes"};
+}
+
+Status CheckFilter(const Function& filter, size_t bytes, std::string_view operand) {
+  if (const Status s = CheckElements(filter, bytes); !s.ok()) return s;
+  if (operand.size() == filter.operand_bytes()) return {};
+  return {Code::kInvalidArgument, "the number of operands is not the function's"};
 }
 
 std::string_view FirstState(const Function& reduce) {

@@ -34,8 +34,17 @@ Result<UpdateOperands> ParseUpdate(std::string_view operand);
 // Whether this update suits a value of `bytes` bytes: kOk, or what is wrong.
 Status CheckUpdate(const Function& update, const UpdateOperands& operands, size_t bytes);
 
+// Likewise of a reduction, and of a filter.
+Status CheckReduce(const Function& reduce, size_t bytes, std::string_view operand);
+Status CheckFilter(const Function& filter, size_t bytes, std::string_view operand);
+
 // The body of all functions of a kind.
 FunctionBody BodyOf(FunctionKind kind);
+
+// Likewise for values in parts (value_parts.h), which it looks at in chunks of kElementChunkBytes.
+// Null for a sum of floats, whose sums (function.h) begin anew with each call of the kernel.
+PartsBody PartsBodyOf(const Function& function);
+inline constexpr size_t kElementChunkBytes = size_t{16} << 10;
 
 // Whether a value of `bytes` bytes is a vector of the function's elements: kOk, or what is wrong.
 Status CheckElements(const Function& function, size_t bytes);

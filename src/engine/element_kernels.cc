@@ -108,6 +108,7 @@ class Maker {
       AddReduce<Sum<T>>("sum", Reduce<Sum<T>, T>);
     } else {
       AddReduce<Sum<T>>("sum", SumOfFloats<T>);
+      made_.back().reduces_in_order = false;
     }
     AddReduce<Smallest<T>>("min", Reduce<Smallest<T>, T>);
     AddReduce<Largest<T>>("max", Reduce<Largest<T>, T>);

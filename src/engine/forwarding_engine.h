@@ -11,10 +11,11 @@
 #include <utility>
 
 #include "engine/engine.h"
+#include "engine/expiry_observer.h"
 
 namespace skep {
 
-class ForwardingEngine : public Engine {
+class ForwardingEngine : public Engine, public ExpirySource {
  public:
   const EngineTraits& traits() const override { return inner_.traits(); }
   std::string format() const override { return inner_.format(); }
@@ -26,6 +27,7 @@ class ForwardingEngine : public Engine {
   }
   void Unwatch(uint64_t watch) override { inner_.Unwatch(watch); }
   bool Observe(WriteObserver* observer) override { return inner_.Observe(observer); }
+  void ObserveExpiry(ExpiryObserver* observer) override { ObserveExpiryOf(inner_, observer); }
   bool Maintain(uint64_t now_ms) override { return inner_.Maintain(now_ms); }
   EngineStatistics Statistics() const override { return inner_.Statistics(); }
   void Describe(uint64_t now_ms, const StatsVisitor& visit) const override {

@@ -10,6 +10,10 @@
 #include "engine/element_functions.h"
 #include "engine/string_functions.h"
 #include "types/function_table.h"
+#include "types/hash_fields.h"
+#include "types/large_counts.h"
+#include "types/large_exchange.h"
+#include "types/large_put.h"
 #include "types/large_record.h"
 #include "types/large_segment.h"
 
@@ -25,14 +29,19 @@ struct Registry {
   Registry() {
     for (Function& function : BuiltInElementFunctions()) {
       function.body = BodyOf(function.kind);
+      function.parts_body = PartsBodyOf(function);
       Add(std::move(function));
     }
     Add(types::HashFunctions());
+    Add(types::HashDeadlineFunctions());
     Add(types::SetFunctions());
     Add(types::ListFunctions());
     Add(types::SortedSetFunctions());
     Add(types::SortedSetJoinFunctions());
     Add(types::HyperLogLogFunctions());
+    Add(types::LargeCountsFunctions());
+    Add(types::LargeExchangeFunctions());
+    Add(types::LargePutFunctions());
     Add(types::LargeRecordFunctions());
     Add(types::LargeSegmentFunctions());
   }
@@ -115,6 +124,7 @@ Result<const Function*> function_internal::RegisterElements(Function function) {
                 "a function of elements has no capital letters in its name");
   }
   function.body = BodyOf(function.kind);
+  function.parts_body = PartsBodyOf(function);
   return Register(std::move(function));
 }
 

@@ -2,7 +2,7 @@
 // processes, beside its rows and its nodes. netindex/leaves/leaf_reader.h tells how they use it.
 //
 //   offset  size  field
-//        0     8  magic      "SKEPLVS1"
+//        0     8  magic      "SKEPLVS2"
 //        8     8  instance   of the server's process (ServerHello::instance)
 //       16     8  layout, node_bytes
 //       64     8  released   the gate of replies: ReleaseGate::ShowIn
@@ -22,7 +22,7 @@
 namespace skep {
 
 struct alignas(64) LeafBoard {
-  static constexpr uint64_t kMagic = 0x3153564c50454b53;
+  static constexpr uint64_t kMagic = 0x3253564c50454b53;
   static constexpr uint64_t kDetach = uint64_t{1} << 32;  // one of the first count of `detached`
 
   uint64_t magic = kMagic;

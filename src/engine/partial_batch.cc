@@ -49,6 +49,7 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   rest.set_scan_bytes_max(batch.scan_bytes_max());
   rest.set_scan_visits_max(batch.scan_visits_max());
   rest.set_answer_bytes_max(batch.answer_bytes_max());
+  rest.set_returned_bytes_max(batch.returned_bytes_max());
   rest.set_work_bytes_max(batch.work_bytes_max());
   BatchWriter writer(batch);
   rest.set_notes_effects(writer.notes_effects());

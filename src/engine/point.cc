@@ -85,7 +85,8 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
                       .operand = OperandOf(r, out),
                       .scratch = &out.scratch(),
                       .function = r.function,
-                      .value_bytes_max = traits.value_bytes_max};
+                      .value_bytes_max = traits.value_bytes_max,
+                      .now_ms = r.deadline_ms != 0 ? r.deadline_ms : out.now_ms()};
   if (now != nullptr) input.value = now->value;
   const FunctionEffect effect = r.function->body(input);
   types::FormScope* const scope = types::FormScope::Current();
@@ -134,6 +135,11 @@ PointEffect ApplyFunction(const Request& r, const PointState* now, const EngineT
 // Such a request also asks that the value has a type.
 bool NeedsBytes(const Request& r) { return LooksAtValue(r) || r.has(Request::kReturnPrevious); }
 
+bool MayPinPrevious(const Request& r) {
+  return r.op != Op::kGet && r.has(Request::kReturnPrevious) && r.has(Request::kMayPin) &&
+         !LooksAtValue(r);
+}
+
 PartsEffect ApplyParts(const Request& r, const ValueParts& value, const PointState& found,
                        const EngineTraits& traits, BatchWriter& out, uint32_t slot) {
   Outcome& outcome = out.outcome(slot);
@@ -153,16 +159,17 @@ PartsEffect ApplyParts(const Request& r, const ValueParts& value, const PointSta
   PartsEffect effect = r.function->parts_body({.value = value,
                                                .operand = r.value,
                                                .scratch = &out.scratch(),
+                                               .function = r.function,
                                                .value_bytes_max = traits.value_bytes_max});
   if (!effect.status.ok()) {
     out.Refuse(slot, effect.status);
     return {};
   }
-  out.CountWork(r.value.size());
+  out.CountWork(r.value.size() + effect.seen_bytes);
   for (const PartEdit& edit : effect.edits) out.CountWork(edit.bytes.size());
   outcome.verdict = Verdict::kDone;
   outcome.integer = effect.integer;
-  outcome.value = out.scratch().Copy(effect.returned);
+  outcome.value = effect.returned;
   if (!effect.changes) out.Note(slot, Effect::Kind::kNothing);
   return effect;
 }

@@ -83,7 +83,11 @@ Sum NewNumber(const BitFieldOperation& o, int64_t before) {
   const Wide sum = o.kind == BitFieldOperation::Kind::kSet ? set_to : Wide{before} + o.value;
   if (sum >= least && sum <= most) return {.number = static_cast<int64_t>(sum)};
   if (o.overflow == BitFieldOperation::Overflow::kSaturate) {
-    return {.number = static_cast<int64_t>(sum > most ? most : least), .overflows = true};
+    // Redis goes by the room above the number, which has 64 bits there: a signed field that is set
+    // to one of the least numbers becomes the greatest.
+    const bool has_wrapped = o.kind == BitFieldOperation::Kind::kSet && most - sum > INT64_MAX;
+    return {.number = static_cast<int64_t>(sum > most || has_wrapped ? most : least),
+            .overflows = true};
   }
   return {.number = Wrapped(static_cast<uint64_t>(sum), o.bits, o.is_signed), .overflows = true};
 }

@@ -133,7 +133,8 @@ class BitModel {
     if (after < least || after > most) {
       if (o.overflow == BitFieldOperation::Overflow::kFail) return std::nullopt;
       if (o.overflow == BitFieldOperation::Overflow::kSaturate) {
-        after = after > most ? most : least;
+        const bool has_wrapped = !adds && most - after > INT64_MAX;  // as in Redis
+        after = after > most || has_wrapped ? most : least;
       } else {
         after = least + ((after - least) % count + count) % count;
       }

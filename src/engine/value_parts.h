@@ -3,7 +3,8 @@
 //
 // Such a function has two bodies. Function::body sees the value as a string and returns a new one;
 // Function::parts_body sees a value that is in parts and says which bytes change. Both do the same.
-// It only makes a value longer or changes bytes of it: none ever gets shorter.
+// It only makes a value longer or changes bytes of it: none ever gets shorter. It may also only
+// look at it.
 //
 // Thread safety: parts bodies are as pure as all functions.
 #pragma once
@@ -40,17 +41,19 @@ struct PartEdit {
 struct PartsInput {
   const ValueParts& value;
   std::string_view operand;
-  Scratch* scratch;        // as in FunctionInput
-  size_t value_bytes_max;  // a value must not become larger
+  Scratch* scratch;          // as in FunctionInput
+  const Function* function;  // the one that runs
+  size_t value_bytes_max;    // a value must not become larger
 };
 
 struct PartsEffect {
   bool changes = false;              // a write, even if no byte becomes another one
   size_t size = 0;                   // changes: of the value then; no edit is behind it
   std::vector<PartEdit> edits = {};  // changes: done in this order
-  std::string_view returned = {};    // bytes for the caller; operand or scratch
+  std::string_view returned = {};    // bytes for the caller, in the scratch
   int64_t integer = 0;
-  Status status = {};  // an error: the value is kept
+  size_t seen_bytes = 0;  // bytes of the value that the function has looked at, beside its edits
+  Status status = {};     // an error: the value is kept
 };
 
 }  // namespace skep

@@ -234,6 +234,7 @@ bool HashEngine::Maintain(uint64_t now_ms) {
   const uint64_t due_ms = now - std::min(now, options_.expiry_lag_ms);
   bool has_more = false;
   uint64_t expired = 0;
+  ExpiryObserver* const observer = expiry_observer_.load(std::memory_order_acquire);
   for (const auto& partition : core_.partitions) {
     const std::lock_guard locked(partition->lock);
     Table& table = partition->table;
@@ -244,7 +245,7 @@ bool HashEngine::Maintain(uint64_t now_ms) {
         has_more = true;
         break;
       }
-      const size_t count = table.EraseDue(first->hash, first->deadline_ms);
+      const size_t count = table.EraseDue(first->hash, first->deadline_ms, observer);
       erased += count;
       expired += count;
     }

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "engine/engine_info.h"
+#include "engine/expiry_observer.h"
 #include "hash/core.h"
 #include "hash/snapshot_iterator.h"
 
@@ -21,7 +22,7 @@ namespace skep {
 
 class BatchWriter;
 
-class HashEngine final : public Engine {
+class HashEngine final : public Engine, public ExpirySource {
  public:
   // Each partition takes some mappings of the process, of which a system allows 65530
   // (vm.max_map_count).
@@ -50,6 +51,10 @@ class HashEngine final : public Engine {
   // snapshot_iterator.h
   Result<std::unique_ptr<PairIterator>> OpenPairIterator(uint64_t now_ms) override;
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
+  // Of keys that are reclaimed; a key whose place a write takes is not told.
+  void ObserveExpiry(ExpiryObserver* observer) override {
+    expiry_observer_.store(observer, std::memory_order_release);
+  }
   bool Maintain(uint64_t now_ms) override;
   EngineStatistics Statistics() const override;
   void Describe(uint64_t now_ms, const StatsVisitor& visit) const override;
@@ -67,6 +72,7 @@ class HashEngine final : public Engine {
   const EngineTraits traits_;
   hash::Core core_;
   std::atomic<uint64_t> expired_keys_{0};
+  std::atomic<ExpiryObserver*> expiry_observer_{nullptr};  // release and acquire: it is used
 };
 
 }  // namespace skep

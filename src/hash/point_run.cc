@@ -224,7 +224,7 @@ bool PointRun::UpdateAll(Table& table, const Unit& unit, const PointState& state
 }
 
 // Does a unit of one request whose key is absent, as the first bucket of its chain tells. Returns
-// false, and does nothing, if it is not a get or a plain store that takes no other bucket.
+// false, and does nothing, if it is neither a get nor a plain store, or AddAbsent refuses.
 inline bool PointRun::DoAbsent(Table& table, const Unit& unit) {
   const Request& r = requests_[unit.begin];
   if (unit.end - unit.begin > 1) return false;
@@ -244,27 +244,18 @@ inline bool PointRun::DoAbsent(Table& table, const Unit& unit) {
 void PointRun::Change(Table& table, const Groups::Group& group) {
   const std::span<uint16_t> units = groups_.PlacesOf(group);
   size_t left = 0;
+  moves_ = group.moves;
   for (size_t n = 0; n < units.size(); ++n) {
     const uint16_t i = units[n];
     if (n + 1 < units.size()) table.PrefetchBody(window_.units[units[n + 1]].key);
     if (!window_.seen.IsOnce(window_.units[i].key)) {
       units[left++] = i;
-    } else if (table.moves() != group.moves || !Follow(table, i)) {
+    } else {
       ChangeOne(table, i);
     }
   }
   if (left > 0) Combine(table, units.first(left));
   table.Grow();
-}
-
-// Does a unit in the record that its first bucket has led to. Returns false, and does nothing, if
-// it takes more than that.
-inline bool PointRun::Follow(Table& table, uint16_t i) {
-  const Unit& unit = window_.units[i];
-  const Table::Lead lead = window_.leads[i];
-  if (!lead.is_record()) return false;
-  const Pair pair = table.ReadRecord(lead.at());
-  return IsSame(unit.key, pair.key) && DoOnPair(table, unit, pair, &table.FirstBucket(unit.key));
 }
 
 // DoInPlace for a pair of the table; `pointing` is the bucket that points to its record, or null.
@@ -280,7 +271,14 @@ inline bool PointRun::DoOnPair(Table& table, const Unit& unit, const Pair& pair,
 void PointRun::ChangeOne(Table& table, uint32_t i) {
   const Unit& unit = window_.units[i];
   const Request& r = requests_[unit.begin];
-  const Table::Place place = table.Find(unit.key);
+  const Table::Lead lead = table.moves() == moves_ ? window_.leads[i] : Table::Lead{};
+  if (lead.is_record()) {
+    const Pair pair = table.ReadRecord(lead.at());
+    const bool is_its = IsSame(unit.key, pair.key);
+    if (is_its && DoOnPair(table, unit, pair, &table.FirstBucket(unit.key))) return;
+  }
+  const bool is_chained = lead.at() != 0 && !lead.is_record();
+  const Table::Place place = is_chained ? table.FindOn(unit.key, lead) : table.Find(unit.key);
   std::optional<PointState> state;
   if (place) {
     const Pair pair = table.Read(place);
@@ -309,6 +307,7 @@ bool PointRun::Store(Table& table, const Unit& unit, const Table::Place& place,
   outcome.present = state && !HasExpired(state->deadline_ms, now_ms_);
   if (outcome.present) outcome.deadline_ms = state->deadline_ms;
   const bool is_added = !place && table.AddAbsent(unit.key, r.value);
+  if (is_added) ++moves_;
   if (!is_added && !table.StoreAt(place, unit.key, r.value, 0, Arena::Limit::kObey)) {
     out_.RefuseMemory(unit.begin, core_.budget);
     return true;

@@ -8,12 +8,12 @@
 //     fetch what the buckets of the deferred units point to
 //     change, partition by partition  the deferred units are done
 //
-// Done at once are, if the pair of the key lies inline in that bucket, gets, puts of a value of the
-// same size, inserts, which are refused, and updates of elements, in the bucket's bytes; and if the
-// bucket tells that the key is absent, gets, and puts and inserts for which the bucket, or a record
-// it can point to, has room (Table::AddAbsent). The second step does a deferred unit whose key was
-// deferred once on the table, with one write for all its requests; where the first has led it to
-// the record of its pair and the table has not moved since, in the bytes of the record. Keys that
+// Done at once are, if the pair of the key lies inline in that bucket, gets, puts of a value of
+// the same size, inserts, which are refused, and updates of elements, in the bucket's bytes; and
+// if the bucket tells that the key is absent, gets, and puts and inserts, which add the pair
+// (Table::AddAbsent). The second step does a deferred unit whose key was deferred once on the
+// table, with one write for all its requests. It goes on from where the first has led it, if the
+// leads still hold: in the bytes of a record, or in the chain behind the first bucket. Keys that
 // were deferred more often go to the station (reservation_station.h), which does the operations in
 // order, and writes each key that has changed once.
 //
@@ -31,8 +31,9 @@
 // Why each is linearizable. Each unit is done while its partition is locked (partition.h), and the
 // second step relies on nothing of the first but a lead, which holds while Table::moves() has not
 // changed: other threads that have locked the partition in between have then added, removed and
-// moved no pair. Growth moves pairs, so the first step leaves it to the end of the second, or does
-// it last if it has deferred nothing.
+// moved no pair. What the second step itself adds leaves the leads of other keys valid, and it
+// follows a lead only for the one deferred unit of its key. Growth moves pairs, so the first step
+// leaves it to the end of the second, or does it last if it has deferred nothing.
 //
 // Numbers (sequence_numbers.h). The writes of each step have a number that is drawn under its lock.
 // By (2) those of one key ascend.
@@ -128,7 +129,6 @@ class PointRun {
   bool UpdateAll(Table& table, const Unit& unit, const PointState& state);
   bool DoAbsent(Table& table, const Unit& unit);
   void Change(Table& table, const Groups::Group& group);
-  bool Follow(Table& table, uint16_t unit);
   bool DoOnPair(Table& table, const Unit& unit, const Pair& pair, const Bucket* pointing);
   void ChangeOne(Table& table, uint32_t unit);
   bool Store(Table& table, const Unit& unit, const Table::Place& place,
@@ -147,6 +147,7 @@ class PointRun {
   Window& window_;
   uint64_t now_ms_ = 0;
   Version ticket_ = 0;
+  uint64_t moves_ = 0;  // Table::moves() of the group, as long as its leads hold
   uint32_t count_ = 0;
   uint32_t deferred_ = 0;
   bool writes_ = false;

@@ -48,19 +48,26 @@ bool Table::AddAbsent(const Key& key, std::string_view value) {
   const uint32_t slots = is_inline ? Bucket::SlotsFor(pair.key.size() + value.size()) : 1;
   Bucket* bucket = &index_[BucketOf(key.hash)];
   Bucket* gap = nullptr;
-  for (; bucket != nullptr && bucket->room() < slots; bucket = Next(*bucket)) {
-    if (bucket->room() > 0 && gap == nullptr) gap = bucket;
+  uint32_t room = bucket->room();
+  while (room < slots) {
+    if (room > 0 && gap == nullptr) gap = bucket;
+    Bucket* const next = Next(*bucket);
+    if (next == nullptr) break;
+    bucket = next;
+    room = bucket->room();
   }
-  if (is_inline && bucket != nullptr) {
+  const bool has_room = room >= slots;
+  const bool extends = !has_room && gap == nullptr;
+  if (extends && !spares_.Hold(prepared_ + 1, Arena::Limit::kObey)) return false;
+  if (is_inline && (has_room || extends)) {
     BeforeChange(key.hash);
-    bucket->AddPair(key.bytes, value);
+    (extends ? Extend(bucket) : bucket)->AddPair(key.bytes, value);
   } else {
-    Bucket* const pointing = is_inline ? gap : bucket;
-    if (pointing == nullptr) return false;
     const Record::Form form = Record::FormOf(pair);
     const SlabAddress at = records_.Add(pair, form, Arena::Limit::kObey);
     if (at == 0) return false;
     BeforeChange(key.hash);
+    Bucket* const pointing = extends ? Extend(bucket) : has_room ? bucket : gap;
     pointing->AddPointer({.size_class = static_cast<uint8_t>(Records::ClassOf(pair, form)),
                           .secondary = SecondaryOf(key.hash),
                           .address = at});
@@ -124,7 +131,7 @@ bool Table::Erase(const Key& key) {
   return true;
 }
 
-size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
+size_t Table::EraseDue(uint64_t hash, uint64_t due_ms, ExpiryObserver* observer) {
   const auto find = [&]() -> Place {
     Bucket* previous = nullptr;
     for (Bucket* bucket = &index_[BucketOf(hash)]; bucket != nullptr; bucket = Next(*bucket)) {
@@ -143,6 +150,7 @@ size_t Table::EraseDue(uint64_t hash, uint64_t due_ms) {
   for (Place place = find(); place; place = find()) {
     const uint64_t its_hash = HashOfItem(*place.bucket, place.item);
     BeforeChange(its_hash);
+    TellExpired(observer, Read(place).key);
     Remove(place, its_hash);
     ++erased;
   }

@@ -61,6 +61,7 @@
 
 #include "base/arena.h"
 #include "base/prefetch.h"
+#include "engine/expiry_observer.h"
 #include "hash/bucket.h"
 #include "hash/bucket_array.h"
 #include "hash/deadlines.h"
@@ -166,14 +167,19 @@ class Table {
     if (records_.large() > 0 && lead.is_record()) records_.PrefetchBody(lead.at());
   }
 
-  Place Find(const Key& key);
+  Place Find(const Key& key) { return FindFrom(&index_[BucketOf(key.hash)], nullptr, key); }
+  // Find(), which goes on from a lead of the key's first bucket. The lead must hold, and be to a
+  // chained bucket.
+  Place FindOn(const Key& key, const Lead& lead) {
+    return FindFrom(BucketAt(lead.at()), &index_[BucketOf(key.hash)], key);
+  }
   // Returns the first bucket of the key's chain; inline pairs have no deadlines.
   const Bucket& FirstBucket(const Key& key) const { return index_[BucketOf(key.hash)]; }
   Pair Read(const Place& place) const;
-  // Stores a pair without a deadline whose key is absent, in a bucket of its chain or in a record
-  // that one of them points to. Returns false, and changes nothing, if that takes another bucket,
-  // if there is no memory, or if the table is so far behind with its growth that it must grow
-  // first. The leads of other keys stay valid. The caller must call Grow() later.
+  // Stores a pair without a deadline whose key is absent. Returns false, and changes nothing, if
+  // there is no memory, or if the table is so far behind with its growth that it must grow first.
+  // The leads of other keys stay valid, though moves() counts it. The caller must call Grow()
+  // later.
   bool AddAbsent(const Key& key, std::string_view value);
   // Returns whether a pair that has a record should lie in the bucket that points to it: it may,
   // and there is room.
@@ -201,9 +207,9 @@ class Table {
   bool SetDeadline(const Key& key, uint64_t deadline_ms, Arena::Limit limit);
   // Returns false if the key is absent.
   bool Erase(const Key& key);
-  // Erases the pairs in the chain of `hash` whose deadline is at or before `due_ms`. Returns how
-  // many.
-  size_t EraseDue(uint64_t hash, uint64_t due_ms);
+  // Erases the pairs in the chain of `hash` whose deadline is at or before `due_ms`, and tells the
+  // observer, if there is one. Returns how many.
+  size_t EraseDue(uint64_t hash, uint64_t due_ms, ExpiryObserver* observer = nullptr);
   // Both erase everything. Clear() is faster, but no pair may be prepared.
   void Clear();
   void EraseAll();
@@ -264,6 +270,7 @@ class Table {
     return bucket.chain() == 0 ? nullptr : BucketAt(bucket.chain());
   }
   Bucket* BucketAt(SlabAddress at) const { return reinterpret_cast<Bucket*>(slabs_.At(at)); }
+  Place FindFrom(Bucket* bucket, Bucket* previous, const Key& key);
   Pair ReadItem(const Bucket& bucket, BucketItem item) const;
   bool IsInline(const Pair& pair) const {
     return pair.deadline_ms == 0 &&
@@ -303,11 +310,11 @@ class Table {
   }
   bool Split();
   void FetchRecords(const Bucket& bucket) const;
-  void SplitBucket(uint64_t bit, Bucket* low, Bucket* high);
-  bool SplitChain(uint64_t bit, uint64_t from);
+  void FetchForSplits(uint64_t next) const;
+  void Divide(uint64_t bit, Bucket* low, Bucket* high);
   bool Merge();
   bool HoldTaken(uint32_t buckets);
-  uint32_t TakeChain(uint64_t index);
+  void TakeChain(uint64_t index);
   uint64_t HashOfItem(const Bucket& bucket, BucketItem item) const;
   void PutBack(const Bucket& from, BucketItem item, Bucket* head, uint64_t hash);
   void DrawIn(Bucket* bucket);
@@ -341,10 +348,10 @@ inline Pair Table::ReadItem(const Bucket& bucket, BucketItem item) const {
 
 inline Pair Table::Read(const Place& place) const { return ReadItem(*place.bucket, place.item); }
 
-inline Table::Place Table::Find(const Key& key) {
+// Finds the key in the chain from this bucket on, which comes behind `previous`.
+inline Table::Place Table::FindFrom(Bucket* bucket, Bucket* previous, const Key& key) {
   const uint32_t secondary = SecondaryOf(key.hash);
-  Bucket* previous = nullptr;
-  for (Bucket* bucket = &index_[BucketOf(key.hash)]; bucket != nullptr; bucket = Next(*bucket)) {
+  for (; bucket != nullptr; bucket = Next(*bucket)) {
     if (const BucketItem item = bucket->Find(key); item.slots != 0) return {bucket, previous, item};
     for (uint32_t left = bucket->Match(secondary); left != 0; left &= left - 1) {
       const auto slot = static_cast<uint8_t>(std::countr_zero(left));

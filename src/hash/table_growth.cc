@@ -5,22 +5,35 @@
 
 namespace skep::hash {
 
+// Adds a bucket, and moves those items to it from its other half whose hash has the bit that tells
+// the two apart.
 bool Table::Split() {
   const uint64_t count = index_.count();
   const uint64_t bit = std::bit_floor(count);
   const uint64_t from = count - bit;
-  if (index_[from].chain() == 0) {
-    if (!index_.Add()) return false;
-    SplitBucket(bit, &index_[from], &index_[count]);
-  } else if (!SplitChain(bit, from)) {
-    return false;
-  }
+  uint32_t chained = 0;
+  for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
+  if (!HoldTaken(chained + 1)) return false;
+  if (!spares_.Hold(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
+  TakeChain(from);
+  Divide(bit, &index_[from], &index_[count]);
+  spares_.Trim(prepared_ + 1);
   DrawIn(&index_[from]);
   DrawIn(&index_[count]);
-  // The line of the bucket that is split next was fetched by the split before this one.
-  index_.Prefetch(from + 2);
-  FetchRecords(index_[from + 1]);
+  FetchForSplits(from + 1);
   return true;
+}
+
+// Starts fetching what the next splits read, of which this bucket comes first. Each split asks for
+// the lines that the split before it has found the addresses of: a bucket, then what it points to,
+// then what its chained bucket points to.
+void Table::FetchForSplits(uint64_t next) const {
+  index_.Prefetch(next + 2);
+  if (next + 1 >= index_.count()) return;
+  const Bucket& second = index_[next + 1];
+  FetchRecords(second);
+  if (const Bucket* const chained = Next(second)) FetchLine(chained);
+  if (const Bucket* const chained = Next(index_[next])) FetchRecords(*chained);
 }
 
 void Table::FetchRecords(const Bucket& bucket) const {
@@ -29,33 +42,29 @@ void Table::FetchRecords(const Bucket& bucket) const {
   }
 }
 
-// Moves the items whose hash has this bit from a bucket that has no chain to an empty one.
-void Table::SplitBucket(uint64_t bit, Bucket* low, Bucket* high) {
-  ++moves_;
-  const Bucket old = *low;
-  *low = Bucket{};
-  old.ForEach([&](BucketItem item) {
-    Bucket* const to = (HashOfItem(old, item) & bit) != 0 ? high : low;
-    to->Add(old, item);
-  });
-}
-
-// Adds a bucket, and moves those items of a chain to it whose hash has this bit.
-bool Table::SplitChain(uint64_t bit, uint64_t from) {
-  uint32_t chained = 0;
-  for (const Bucket* at = &index_[from]; (at = Next(*at)) != nullptr;) ++chained;
-  if (!HoldTaken(chained + 1)) return false;
-  // Each half of a split may need as many chained buckets as the whole.
-  if (!spares_.Hold(prepared_ + chained, Arena::Limit::kObey) || !index_.Add()) return false;
-  TakeChain(from);
+// Divides the items of a chain that was taken out between two empty buckets, in the order of the
+// chain; `high` gets those whose hash has the bit. Neither needs more chained buckets than the
+// chain had: an item goes into the first bucket that has room, at the latest into the place of its
+// old bucket, where only items of that bucket can have come before it.
+void Table::Divide(uint64_t bit, Bucket* low, Bucket* high) {
   for (const Bucket& bucket : taken_) {
-    bucket.ForEach([&](BucketItem item) {
-      const uint64_t hash = HashOfItem(bucket, item);
-      PutBack(bucket, item, &index_[(hash & bit) != 0 ? from + bit : from], hash);
-    });
+    const uint32_t pairs = bucket.pairs();
+    for (uint32_t left = pairs | bucket.pointers(); left != 0; left &= left - 1) {
+      const BucketItem item = bucket.ItemAt(static_cast<uint32_t>(std::countr_zero(left)));
+      const bool is_pair = (pairs >> item.slot & 1) != 0;
+      const Pair pair = is_pair ? Pair{.key = bucket.PairOf(item).key}
+                                : ReadRecord(bucket.PointerAt(item.slot).address);
+      const uint64_t hash = HashOf(pair.key);
+      Bucket* const to = (hash & bit) != 0 ? high : low;
+      if (to->room() >= item.slots) {
+        to->Add(bucket, item);
+      } else if (is_pair) {
+        AddShort(to, pair.key, bucket.PairOf(item).value, hash);
+      } else {
+        MakeRoom(to, 1)->Add(bucket, item);
+      }
+    }
   }
-  spares_.Trim(prepared_ + 1);
-  return true;
 }
 
 bool Table::Merge() {
@@ -65,6 +74,7 @@ bool Table::Merge() {
   for (const Bucket* at = &index_[last]; (at = Next(*at)) != nullptr;) ++buckets;
   if (!HoldTaken(buckets) || !spares_.Hold(prepared_ + 1, Arena::Limit::kObey)) return false;
   TakeChain(last);
+  for (const Bucket& bucket : taken_) FetchRecords(bucket);
   index_.RemoveLast();
   for (const Bucket& bucket : taken_) {
     bucket.ForEach(
@@ -85,9 +95,8 @@ bool Table::HoldTaken(uint32_t buckets) {
   return true;
 }
 
-// Moves the buckets of a chain to taken_, and starts fetching their records. Returns how many were
-// chained.
-uint32_t Table::TakeChain(uint64_t index) {
+// Moves the buckets of a chain to taken_.
+void Table::TakeChain(uint64_t index) {
   ++moves_;
   taken_.clear();
   taken_.push_back(index_[index]);
@@ -97,8 +106,6 @@ uint32_t Table::TakeChain(uint64_t index) {
     spares_.Add(at);
     --chained_;
   }
-  for (const Bucket& bucket : taken_) FetchRecords(bucket);
-  return static_cast<uint32_t>(taken_.size() - 1);
 }
 
 uint64_t Table::HashOfItem(const Bucket& bucket, BucketItem item) const {

@@ -223,6 +223,50 @@ TEST(Table, PathsStayWhileNothingMoves) {
   checked.ExpectAll();
 }
 
+// Goal: AddAbsent keeps the leads of other keys, also where it makes a chain longer: a search that
+// goes on from one finds what a whole search does.
+// Method: one index bucket, which never grows, gets pairs of all kinds; after each, the leads that
+// all keys had before it are followed.
+TEST(Table, LeadsStayWhileAbsentKeysAreAdded) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 rng(seed);
+  constexpr uint64_t kKeys = 120;
+  Checked checked({.inline_bytes_max = 30, .fill_slots = 1000});
+  Table& table = checked.table();
+  uint32_t followed = 0;
+  for (uint64_t next = 0; next < kKeys; ++next) {
+    std::vector<Table::Lead> leads;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      const std::string name = ShortKey(i);
+      const Key key = KeyOf(name);
+      leads.push_back(table.LeadOf(table.FirstBucket(key), key));
+    }
+    ASSERT_TRUE(table.AddAbsent(KeyOf(ShortKey(next)), RandomValue(rng)));
+    ASSERT_STREQ(table.Verify(), nullptr);
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      if (i == next) continue;
+      const std::string name = ShortKey(i);
+      const Key key = KeyOf(name);
+      const Table::Place place = table.Find(key);
+      ASSERT_EQ(static_cast<bool>(place), i < next) << name;
+      if (leads[i].is_record() || leads[i].at() == 0) {
+        const Table::Lead lead = table.LeadOf(table.FirstBucket(key), key);
+        ASSERT_TRUE(!leads[i].is_record() || lead.at() == leads[i].at()) << name;
+        ASSERT_TRUE(!place || leads[i].is_record() || place.previous == nullptr) << name;
+      } else if (!place || place.previous != nullptr) {
+        const Table::Place on = table.FindOn(key, leads[i]);
+        ASSERT_EQ(on.bucket, place.bucket) << name;
+        ASSERT_EQ(on.previous, place.previous) << name;
+        ASSERT_EQ(on.item.slot, place.item.slot) << name;
+        ++followed;
+      }
+    }
+  }
+  EXPECT_GT(followed, kKeys);
+  EXPECT_GT(table.chained_buckets(), 10u);
+}
+
 // Returns keys whose hashes differ in the partition's bits alone: one bucket, one secondary hash.
 std::vector<std::string> CollidingKeys(size_t count, uint32_t index_bits) {
   std::vector<std::string> keys;

@@ -39,7 +39,7 @@ PointRun<K>::PointRun(Core<K>& core, const EngineTraits& traits, Batch& batch, B
 
 template <typename K>
 inline PointKind PointRun<K>::KindOf(const Request& r) const {
-  const bool is_plain = (r.flags & ~Request::kWantHint) == 0 && r.when == 0 &&
+  const bool is_plain = (r.flags & ~(Request::kWantHint | Request::kMayPin)) == 0 && r.when == 0 &&
                         (r.deadline_ms == 0 || r.deadline_ms == kKeepDeadline) &&
                         r.key.size() == sizeof(K) && r.op <= Op::kDelete;
   if (!is_plain) return PointKind::kOther;

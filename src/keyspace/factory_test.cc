@@ -26,7 +26,7 @@ TEST(Factory, SaysWhatIsWrongWithAnEngine) {
       {"hash,foo=1",
        "the engine hash has no option 'foo': hash takes none, hashleaf takes key=, value=, leaf=, "
        "threads=, pool takes zk=, name=, fabric=, timeout=, ranges takes zk=, name=, fabric=, "
-       "timeout="},
+       "timeout=, password="},
       {"pool,fabric=ether",
        "the option 'fabric=ether' of the engine pool: the fabrics are mem, tcp and ofi:PROVIDER"},
       {"pool,name=a/b", "the option 'name=a/b' of the engine pool: this is no name of a pool"},

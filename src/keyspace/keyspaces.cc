@@ -146,16 +146,44 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
           std::make_unique<collections::CollectionEngine>(std::move(made), collection_value_bytes_);
     }
     engine = made.release();
+    if (visit_) visit_(index, *engine);
     engines_[index].store(engine, std::memory_order_release);
   }
   return *engine;
 }
 
+std::optional<uint32_t> Keyspaces::index_of(const Engine& engine) const {
+  for (uint32_t i = 0; i < count(); ++i) {
+    if (if_used(i) == &engine) return i;
+  }
+  return std::nullopt;
+}
+
+void Keyspaces::VisitEach(Visit visit) {
+  const MutexLock lock(mutex_);
+  for (uint32_t i = 0; i < count(); ++i) {
+    if (Engine* const engine = if_used(i)) visit(i, *engine);
+  }
+  visit_ = std::move(visit);
+}
+
 Status Keyspaces::CheckCollections(std::string* problem) {
-  if (collection_value_bytes_ != 0) return {};
   for (auto& slot : engines_) {
     Engine* const engine = slot.load(std::memory_order_acquire);
-    if (engine == nullptr || !collections::CanHaveCollections(engine->traits())) continue;
+    auto* const with_collections = dynamic_cast<collections::CollectionEngine*>(engine);
+    if (with_collections != nullptr && !with_collections->ReadsRecords()) {
+      if (problem != nullptr) {
+        *problem =
+            "the directory has hashes, sets, lists or sorted sets that are kept in parts as "
+            "another "
+            "version of Skep has them: this version does not read them";
+      }
+      return {Code::kInvalidArgument, "the directory has large collections of another format"};
+    }
+    if (collection_value_bytes_ != 0 || engine == nullptr ||
+        !collections::CanHaveCollections(engine->traits())) {
+      continue;
+    }
     if (!collections::HasParts(*engine)) continue;
     if (problem != nullptr) {
       *problem =

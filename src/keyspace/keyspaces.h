@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,14 @@ class Keyspaces {
   // Null if the keyspace was never used.
   Engine* if_used(uint32_t index) const { return engines_[index].load(std::memory_order_acquire); }
 
+  // The number of the keyspace that has this engine; nothing: none has. Cost: a look at each.
+  std::optional<uint32_t> index_of(const Engine& engine) const;
+  // Calls `visit` for each engine that there is, and for each that is made later, before others use
+  // it. Of several functions that were given here the last one is called for later engines.
+  // Thread-safe.
+  using Visit = std::function<void(uint32_t index, Engine& engine)>;
+  void VisitEach(Visit visit);
+
   // Whether a collection may be larger than one value (collections/collection_engine.h); the engine
   // is made for it on first use. `index` < count().
   bool has_large_collections(uint32_t index);
@@ -83,6 +93,7 @@ class Keyspaces {
   EngineWrapper* const wrapper_ = nullptr;
   const size_t collection_value_bytes_ = 0;  // Options::collection_value_bytes
   Mutex mutex_;                              // held while an engine is made
+  Visit visit_ SKEP_GUARDED_BY(mutex_);
   // Acquire pairs with the release store in MakeEngine: a thread that sees the pointer sees the
   // engine.
   std::vector<std::atomic<Engine*>> engines_;  // owned

@@ -363,20 +363,18 @@ class ModelEngine::Run {
     out_.BeginItems(slot);
     auto index = static_cast<size_t>(
         (static_cast<unsigned __int128>(request(slot).random) * engine_.live_.size()) >> 64);
-    // Skips keys that have expired.
-    size_t tries = engine_.live_.size();
-    while (tries > 0 && Visible(engine_.live_[index]) == nullptr) {
+    // Skips keys that have expired, and those from `end` on, if there is one (CollectionEngine).
+    const std::string_view end = request(slot).key;
+    for (size_t tries = engine_.live_.size(); tries > 0; --tries) {
+      const auto at = engine_.live_[index];
       index = (index + 1) % engine_.live_.size();
-      --tries;
-    }
-    if (tries == 0) {
-      out_.outcome(slot).verdict = Verdict::kAbsent;
+      if (Visible(at) == nullptr || (!end.empty() && at->first >= end)) continue;
+      const Value& drawn = at->second.newest;
+      const std::string_view value = ValueOfItem(request(slot), drawn.bytes, drawn.type);
+      out_.AddItem(slot, {.key = at->first, .value = value});
       return;
     }
-    const auto at = engine_.live_[index];
-    const Value& drawn = at->second.newest;
-    const std::string_view value = ValueOfItem(request(slot), drawn.bytes, drawn.type);
-    out_.AddItem(slot, {.key = at->first, .value = value});
+    out_.outcome(slot).verdict = Verdict::kAbsent;
   }
 
   Map::iterator FindOrMake(Map::iterator at, std::string_view key) SKEP_REQUIRES(engine_.mutex_) {

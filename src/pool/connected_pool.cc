@@ -69,6 +69,8 @@ Status Check(const IndexOptions& options) {
   return reached ? Status() : reached.error();
 }
 
+constexpr std::string_view kOptionNames[] = {"zk", "name", "fabric", "timeout"};
+
 // What is wrong with the options by themselves.
 Status CheckOptions(const PoolOptions& options) {
   if (options.zookeeper.empty()) {
@@ -94,6 +96,8 @@ Status ReadPoolOption(std::string_view name, std::string_view value, IndexOption
   } else if (name == "fabric") {
     options.fabric = value;
     if (!rma::IsFabricName(value)) return {Code::kInvalidArgument, rma::kFabricNames};
+  } else if (name == "password") {
+    options.password = value;
   } else {
     const auto number = ParseDecimal<uint32_t>(value);
     if (!number || *number == 0) return {Code::kInvalidArgument, "a time-out is milliseconds"};
@@ -108,7 +112,7 @@ constinit const EngineInfo kPoolInfo = {
     .make = &Make,
     .external = true,
     .check = &Check,
-    .option_names = kPoolOptionNames,
+    .option_names = kOptionNames,
     .read_option = &ReadPoolOption};
 
 Result<PoolSurroundings> ReachPool(const PoolOptions& options, std::string* problem) {

@@ -21,8 +21,8 @@ namespace skep::pool {
 // Keyspaces may be pools: "pool,zk=HOST:PORT,name=NAME,fabric=mem".
 extern const EngineInfo kPoolInfo;
 
-// Those options, for other engines that have them, too.
-inline constexpr std::string_view kPoolOptionNames[] = {"zk", "name", "fabric", "timeout"};
+// Reads one of those options (zk, name, fabric, timeout, in ms), for ranges, too, which alone have
+// `password`.
 //   kInvalidArgument  what is wrong with the value
 Status ReadPoolOption(std::string_view name, std::string_view value, IndexOptions& index);
 

@@ -49,13 +49,15 @@ constexpr Status kPartly(Code::kUnavailable,
 constexpr std::chrono::milliseconds kPoll(1000);  // how often the map is read anyway
 constexpr std::chrono::milliseconds kAgain(2);    // before a request is sent once more
 
-Result<std::unique_ptr<Engine>> ConnectServer(const std::string& target, uint32_t timeout_ms) {
+Result<std::unique_ptr<Engine>> ConnectServer(const PoolOptions& options,
+                                              const std::string& target) {
   const auto addresses = LookUp(target);
   if (!addresses) return Fail(addresses.error());
   Result<std::unique_ptr<client::Remote>> remote;
   for (const Address& address : *addresses) {
-    remote = client::Remote::Connect({.address = address, .timeout_ms = timeout_ms},
-                                     SocketNetwork(), SystemClock());
+    remote = client::Remote::Connect(
+        {.address = address, .password = options.password, .timeout_ms = options.timeout_ms},
+        SocketNetwork(), SystemClock());
     if (remote) return std::make_unique<ServerEngine>(std::move(*remote));
   }
   return Fail(remote.error());
@@ -63,7 +65,7 @@ Result<std::unique_ptr<Engine>> ConnectServer(const std::string& target, uint32_
 
 Result<std::unique_ptr<Engine>> ConnectPart(const PoolOptions& options, const std::string& target,
                                             std::string* problem) {
-  if (!target.starts_with(kPoolTarget)) return ConnectServer(target, options.timeout_ms);
+  if (!target.starts_with(kPoolTarget)) return ConnectServer(options, target);
   PoolOptions pool = options;
   pool.name = target.substr(kPoolTarget.size());
   return pool::ConnectPool(pool, problem);
@@ -242,6 +244,7 @@ Version ConnectedRanges::Execute(Batch& batch) {
     again.set_scan_bytes_max(batch.scan_bytes_max());
     again.set_scan_visits_max(batch.scan_visits_max());
     again.set_answer_bytes_max(batch.answer_bytes_max());
+    again.set_returned_bytes_max(batch.returned_bytes_max());
     for (const uint32_t slot : moved) again.Add(batch.requests()[slot]);
     routes->engine.Execute(again);
     const std::vector<uint32_t> still = TakeMoved(again, routes->engine);
@@ -255,6 +258,8 @@ Version ConnectedRanges::Execute(Batch& batch) {
   for (const uint32_t slot : moved) writer.Refuse(slot, kNobody);
   return 0;
 }
+
+constexpr std::string_view kOptionNames[] = {"zk", "name", "fabric", "timeout", "password"};
 
 Result<std::unique_ptr<Engine>> Connect(const IndexOptions& options, std::string* problem) {
   return ConnectRanges(options.pool, problem);
@@ -273,7 +278,7 @@ constinit const EngineInfo kRangesInfo = {
     .connect = &Connect,
     .external = true,
     .check = &Check,
-    .option_names = pool::kPoolOptionNames,
+    .option_names = kOptionNames,
     .read_option = &pool::ReadPoolOption};
 
 Result<std::unique_ptr<Coordinator>> ReachMap(const PoolOptions& options, std::string* problem) {

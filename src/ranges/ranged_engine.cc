@@ -151,6 +151,7 @@ void RangedEngine::ExecutePoints(const Batch& batch, BatchWriter& out) {
     if (points.empty()) continue;
     points.set_now_ms(batch.now_ms());
     points.set_answer_bytes_max(batch.answer_bytes_max());
+    points.set_returned_bytes_max(batch.returned_bytes_max());
     points.set_work_bytes_max(batch.work_bytes_max());
     points.set_notes_effects(out.notes_effects());
     all[part].begun = parts_[part].engine->Begin(points);
@@ -184,6 +185,10 @@ Result<SnapshotRef> RangedEngine::OpenSnapshot(uint64_t) {
 
 Result<uint64_t> RangedEngine::Watch(std::string_view, uint64_t) {
   return Fail(Code::kNotSupported, "a keyspace of several ranges has no watches");
+}
+
+void RangedEngine::ObserveExpiry(ExpiryObserver* observer) {
+  for (const RangePart& part : parts_) ObserveExpiryOf(*part.engine, observer);
 }
 
 bool RangedEngine::Maintain(uint64_t now_ms) {

@@ -32,6 +32,7 @@
 
 #include "engine/batch_writer.h"
 #include "engine/engine.h"
+#include "engine/expiry_observer.h"
 
 namespace skep::ranges {
 
@@ -40,7 +41,7 @@ struct RangePart {
   Engine* engine = nullptr;
 };
 
-class RangedEngine final : public Engine {
+class RangedEngine final : public Engine, public ExpirySource {
  public:
   // The first lower bound is empty, and they rise. Each engine is ordered, outlives this one, and
   // may have several parts, and keys that are no part's.
@@ -54,6 +55,7 @@ class RangedEngine final : public Engine {
   void CloseSnapshot(SnapshotRef) override {}
   //   kNotSupported
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
+  void ObserveExpiry(ExpiryObserver* observer) override;
   bool Maintain(uint64_t now_ms) override;
   // The sums.
   EngineStatistics Statistics() const override;

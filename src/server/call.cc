@@ -6,6 +6,16 @@
 
 namespace skep {
 
+void Call::Bulk(const Batch& batch, uint32_t slot) const {
+  const Outcome& out = batch.outcome(slot);
+  if (out.pinned == 0) [[likely]]
+    return reply().Bulk(out.value);
+  RespWriter writer = reply();
+  writer.BeginBulk(batch.pinned(slot)->size());
+  session_.Refer(batch.pinned(slot));
+  writer.EndBulk();
+}
+
 void Call::Error(std::string_view text) const {
   host_.CountError(text);
   reply().Error(text);

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/store_now.h"
+#include "server/planned_command.h"
 #include "server/session.h"
 #include "skep/batch.h"
 #include "wire/resp_writer.h"
@@ -31,10 +32,12 @@ class CommandHost {
   virtual ~CommandHost() = default;
 
   const StoreNow& now() const { return now_; }
-  // Executes a batch on the keyspace of the session. Replies that are encoded from then on wait for
-  // its ticket.
-  virtual void Execute(Session& session, Batch& batch) = 0;
-  // The bytes that the answers of an atomic batch of the session may take.
+  // Executes a batch, which these commands have planned, on the keyspace of the session. Replies
+  // that are encoded from then on wait for its ticket.
+  virtual void Execute(Session& session, Batch& batch,
+                       std::span<const PlannedCommand> commands) = 0;
+  // The bytes that an atomic batch of the session may return, and those that its answers may take.
+  virtual size_t ReturnedBytesMax(const Session&) const { return kAnswerBytesMax; }
   virtual size_t AnswerBytesMax(const Session&) const { return kAnswerBytesMax; }
   // Called when a reply is an error.
   virtual void CountError([[maybe_unused]] std::string_view error) {}
@@ -73,6 +76,8 @@ class Call {
 
   // The writer of the reply.
   RespWriter reply() const { return RespWriter(session_.out, session_.protocol); }
+  // Replies with the value of an outcome. One that is pinned is not copied.
+  void Bulk(const Batch& batch, uint32_t slot) const;
   void Error(std::string_view text) const;
   // The text is Redis's where Redis has the error.
   void Error(Status status) const;
@@ -91,7 +96,14 @@ class Call {
   }
 
   // Executes a batch of this command alone and makes the reply wait for its ticket.
-  void Execute(Batch& batch) const { host_.Execute(session_, batch); }
+  void Execute(Batch& batch) const {
+    const PlannedCommand all{.first_slot = 0, .command = &command_};
+    Execute(batch, {&all, 1});
+  }
+  // Likewise a batch that other commands have planned.
+  void Execute(Batch& batch, std::span<const PlannedCommand> commands) const {
+    host_.Execute(session_, batch, commands);
+  }
   // The bytes that the answers of an atomic batch executed by the command may take.
   size_t AnswerBytesMax() const { return host_.AnswerBytesMax(session_); }
   // Makes room for a reply that has all answers of the batch, if they are large: a string that

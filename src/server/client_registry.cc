@@ -10,6 +10,10 @@
 
 namespace skep {
 
+ClientClass ClassOf(const ClientInfo& client) {
+  return client.is_subscribed() ? ClientClass::kPubSub : ClientClass::kNormal;
+}
+
 std::shared_ptr<ClientInfo> ClientRegistry::Add(std::string peer, std::string local,
                                                 uint64_t now_ms) {
   auto client = std::make_shared<ClientInfo>();
@@ -36,11 +40,11 @@ size_t ClientRegistry::size() const {
 size_t ClientRegistry::EndMatching(const ClientFilter& filter, const ClientInfo& self,
                                    bool* ends_self) {
   *ends_self = false;
-  if (!filter.is_normal) return 0;
   size_t count = 0;
   const MutexLock lock(mutex_);
   for (const auto& [id, client] : clients_) {
     if (filter.id != 0 && id != filter.id) continue;
+    if (filter.of_class && ClassOf(*client) != *filter.of_class) continue;
     if (filter.peer && client->peer != *filter.peer) continue;
     if (filter.local && client->local != *filter.local) continue;
     if (client.get() == &self) {
@@ -109,10 +113,12 @@ std::string ClientRegistry::Describe(uint64_t id, uint64_t now_ms) const {
   return Line(*found->second, now_ms);
 }
 
-std::string ClientRegistry::DescribeAll(uint64_t now_ms) const {
+std::string ClientRegistry::DescribeAll(uint64_t now_ms,
+                                        std::optional<ClientClass> of_class) const {
   const MutexLock lock(mutex_);
   std::string all;
   for (const auto& [id, client] : clients_) {
+    if (of_class && ClassOf(*client) != *of_class) continue;
     if (!client->ends.load(std::memory_order_relaxed)) all += Line(*client, now_ms);
   }
   return all;
@@ -126,6 +132,7 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   const uint64_t output = load(client.output_bytes);
   const int64_t queued = load(client.queued);
   std::string flags;
+  if (client.is_subscribed()) flags += 'P';
   if (queued >= 0) flags += 'x';
   if (load(client.waits)) flags += 'b';
   if (load(client.is_kept)) flags += 'e';
@@ -133,12 +140,13 @@ std::string ClientRegistry::Line(const ClientInfo& client, uint64_t now_ms) {
   // Redis's fields in Redis's order, since clients parse them. Fields without a meaning here are
   // constant.
   return fmt::format(
-      "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 "
+      "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
       "multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 "
       "omem={} "
       "tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.peer, client.local, client.name, seconds_since(client.connected_ms),
-      seconds_since(load(client.last_active_ms)), flags, load(client.keyspace), queued,
+      seconds_since(load(client.last_active_ms)), flags, load(client.keyspace),
+      load(client.channels), load(client.patterns), load(client.shard_channels), queued,
       load(client.watched), input, output, load(client.memory_bytes), load(client.last_command),
       load(client.protocol), client.library_name, client.library_version);
 }

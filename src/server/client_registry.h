@@ -35,9 +35,17 @@ struct ClientInfo {
   std::atomic<uint64_t> memory_bytes{0};  // buffers, transaction and task together
   std::atomic<bool> is_kept{false};       // CLIENT NO-EVICT
   std::atomic<bool> waits{false};         // a command waits for a key
+  std::atomic<uint32_t> channels{0};      // subscriptions, of each kind (subscriptions.h)
+  std::atomic<uint32_t> patterns{0};
+  std::atomic<uint32_t> shard_channels{0};
   // The client's worker is to end it. Set under the registry's mutex; relaxed, because the thread
   // that sets it wakes the worker.
   std::atomic<bool> ends{false};
+
+  bool is_subscribed() const {
+    return (channels.load(std::memory_order_relaxed) | patterns.load(std::memory_order_relaxed) |
+            shard_channels.load(std::memory_order_relaxed)) != 0;
+  }
 
   // Guarded by the registry's mutex.
   std::string name;
@@ -45,11 +53,16 @@ struct ClientInfo {
   std::string library_version;
 };
 
+// The classes of clients: those that have subscribed, the others, and Redis's other classes, of
+// which no client here is.
+enum class ClientClass : uint8_t { kNormal, kPubSub, kOther };
+ClientClass ClassOf(const ClientInfo& client);
+
 // Which clients CLIENT KILL ends: those for which all conditions hold.
 struct ClientFilter {
   std::optional<std::string_view> peer, local;
-  uint64_t id = 0;         // 0: any
-  bool is_normal = true;   // false: a class that no client here is of
+  uint64_t id = 0;  // 0: any
+  std::optional<ClientClass> of_class;
   bool skips_self = true;  // not the client that asks
 };
 
@@ -90,7 +103,8 @@ class ClientRegistry {
   std::string Describe(const ClientInfo& client, uint64_t now_ms) const;
   // Empty if there is no such client.
   std::string Describe(uint64_t id, uint64_t now_ms) const;
-  std::string DescribeAll(uint64_t now_ms) const;
+  std::string DescribeAll(uint64_t now_ms,
+                          std::optional<ClientClass> of_class = std::nullopt) const;
 
  private:
   static std::string Line(const ClientInfo& client, uint64_t now_ms);

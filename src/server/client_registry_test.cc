@@ -21,7 +21,8 @@ TEST(ClientRegistry, EndsWhoMatches) {
   bool ends_self = true;
   EXPECT_EQ(registry.EndMatching({.peer = "1.1.1.1", .local = {}}, *self, &ends_self), 0u);
   EXPECT_EQ(registry.EndMatching({.peer = {}, .local = {}, .id = 99}, *self, &ends_self), 0u);
-  EXPECT_EQ(registry.EndMatching({.peer = {}, .local = {}, .is_normal = false}, *self, &ends_self),
+  EXPECT_EQ(registry.EndMatching({.peer = {}, .local = {}, .of_class = ClientClass::kOther}, *self,
+                                 &ends_self),
             0u);
   EXPECT_EQ(
       registry.EndMatching({.peer = "1.1.1.1:1", .local = {}, .id = b->id}, *self, &ends_self), 0u);

@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 
 namespace skep {
 
+class Portions;
 class ServerCall;
 struct Subcommand;
 
@@ -100,6 +102,9 @@ struct Command {
     kBlocks = 2048,      // may wait for a key, outside of a transaction
     kReadsFirst = 4096,  // makes its writes of what it reads: alone() does both. In a transaction
                          // it is rehearsed (rehearsal.h)
+    kMessages = 8192,    // of messages ("pubsub")
+    kWhenSubscribed = 16384,  // allowed while a client of RESP2 is subscribed
+    kWhole = 32768,           // looks at the whole of its keys: if that is much, see aside_task.h
     kKeyByKey = 1024,  // where the engine has no atomic batches each of its keys is done by itself
   };
 
@@ -119,6 +124,9 @@ struct Command {
   std::string_view no_multi = {};
   // For commands whose second word selects a subcommand; subcommands.h.
   std::span<const Subcommand> (*subcommands)() = nullptr;
+  // For a command of one read, whose reply may be long: reads it in portions (portions.h). May
+  // return null.
+  std::unique_ptr<Portions> (*portions)(const Call& call) = nullptr;
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
   // Whether the command, with this number of words, has an atomic batch of its own.

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "server/aside_task.h"
 #include "server/slow_log.h"
 #include "server/subcommands.h"
 #include "server/web_page.h"
@@ -34,9 +35,12 @@ std::string UnknownCommandError(std::span<const std::string_view> args) {
   return text;
 }
 
-// Whether the reply that begins there is an error.
-bool IsError(const Session& session, size_t reply_begin) {
-  return session.out.size() > reply_begin && session.out[reply_begin] == '-';
+// How the command has ended whose reply begins there.
+Ending EndingOf(const Session& session, size_t reply_begin) {
+  const std::string_view reply =
+      std::string_view(session.out).substr(std::min(session.out.size(), reply_begin));
+  if (!reply.starts_with('-')) return Ending::kDone;
+  return IsRefusal(reply.substr(1)) ? Ending::kRefused : Ending::kFailed;
 }
 
 }  // namespace
@@ -49,12 +53,14 @@ void CommandDispatch::Read(Session& session) {
   if (session.paused()) return connections_.UpdateInterest(session);
   batch_.DropInput(session);
   if (!session.in.empty()) {
-    if (connections_.ReadMore(session) > 0) Continue(session);
-    return;
+    if (connections_.ReadMore(session) == 0) return;
+    if (session.subscriber != nullptr) host_.deliveries().Deliver();
+    return Continue(session);
   }
   const std::span<char> room = batch_.ReadRoom();
   const size_t bytes = connections_.Read(session, room);
   if (bytes == 0) return;
+  if (session.subscriber != nullptr) host_.deliveries().Deliver();
   batch_.TakeRoom(bytes);
   const size_t used = Decode(session, {room.data(), bytes});
   session.in.assign(room.data() + used, room.data() + bytes);
@@ -142,7 +148,7 @@ bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_vie
   }
   const std::string_view refusal = Refusal(session, command, args);
   if (command == nullptr || !refusal.empty()) {
-    AddRefusal(session, command, refusal);
+    AddRefusal(session, command, args, refusal);
     return true;
   }
   if (IsHeld(session, *command)) return false;
@@ -156,7 +162,10 @@ bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_vie
     return true;
   }
   if (command->has(Command::kRange) && !batch_.PrepareRange(session)) return false;
-  session.info->last_command.store(command->name.data(), std::memory_order_relaxed);
+  const char* const name = command->subcommands == nullptr
+                               ? command->name.data()
+                               : CountedCommands()[CountedPlace(*command, args)].name.c_str();
+  session.info->last_command.store(name, std::memory_order_relaxed);
   if (!Run(session, *command, args)) return false;
   Bump(turn_.statistics().commands);
   return true;
@@ -166,7 +175,8 @@ bool CommandDispatch::Dispatch(Session& session, std::span<const std::string_vie
 // the pause, does not wait.
 bool CommandDispatch::IsHeld(Session& session, const Command& command) {
   const bool writes =
-      command.has(Command::kWrite) || (session.transaction != nullptr && command.name == "exec");
+      command.has(Command::kWrite) ||
+      (session.transaction != nullptr && session.transaction->writes() && command.name == "exec");
   ClientPause& pause = host_.state().pause();
   if (!pause.Holds(writes, turn_.monotonic_ms()) || command.name == "client") return false;
   session.held = true;
@@ -201,6 +211,15 @@ std::string_view CommandDispatch::Refusal(const Session& session, const Command*
   if (!turn_.IsAuthenticated(session) && !command->has(Command::kNoAuth)) {
     return "NOAUTH Authentication required.";
   }
+  if (session.protocol == 2 && IsSubscribed(session) && !command->has(Command::kWhenSubscribed)) {
+    return scratch.Copy(fmt::format(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "
+        "RESET are allowed in this context",
+        CountedCommands()[CountedPlace(*command, args)].name));
+  }
+  if (Monitors(session) && (command->has(Command::kWrite) || command->has(Command::kReadOnly))) {
+    return "ERR Replica can't interact with the keyspace";
+  }
   return session.transaction == nullptr ? std::string_view()
                                         : RefusalToQueue(session, *command, args);
 }
@@ -225,7 +244,7 @@ std::string_view CommandDispatch::RefusalToQueue(const Session& session, const C
 // As in Redis, a command that cannot run dooms its transaction, and an EXEC that cannot run ends
 // it.
 void CommandDispatch::AddRefusal(Session& session, const Command* command,
-                                 std::string_view refusal) {
+                                 std::span<const std::string_view> args, std::string_view refusal) {
   if (command != nullptr && command->name == "exec") {
     session.EndTransaction();
     constexpr std::string_view kCode = "ERR ";
@@ -235,13 +254,17 @@ void CommandDispatch::AddRefusal(Session& session, const Command* command,
   }
   if (session.transaction != nullptr) session.transaction->Doom();
   batch_.AddError(session, refusal);
-  if (command != nullptr) turn_.statistics().by_command.CountRejected(*command);
+  if (command == nullptr) return;
+  turn_.statistics().by_command.CountRejected(CountedPlace(*command, args));
 }
 
 // ---- Running: returns false like Dispatch ----
 
 bool CommandDispatch::Run(Session& session, const Command& command,
                           std::span<const std::string_view> args) {
+  if (AsideTask::Takes(ServerCall(host_, session, command, args))) {
+    return RunAside(session, command, args);
+  }
   if (command.IsAtomic(args.size())) return RunAtomic(session, command, args);
   if (command.plan != nullptr) return RunPlanned(session, command, args);
   if (command.alone != nullptr) return RunAlone(session, command, args);
@@ -260,7 +283,9 @@ bool CommandDispatch::RunPlanned(Session& session, const Command& command,
       return RunAlone(session, command, args);
     case Plan::Kind::kError:
       batch_.AddError(session, plan.error);
-      turn_.CountCommand(session, command, args, 0, true);
+      // Monitors see the commands of a connection in their order.
+      if (host_.state().subscriptions().MonitorCount() > 0) batch_.Flush();
+      turn_.CountCommand(session, command, args, 0, Ending::kFailed);
       return true;
     case Plan::Kind::kRequests:
       break;
@@ -285,15 +310,33 @@ bool CommandDispatch::RunAtomic(Session& session, const Command& command,
   if (plan.kind == Plan::Kind::kError) {
     call.Error(plan.error);
   } else {
-    host_.Execute(session, *batch);
+    call.Execute(*batch);
     call.ReserveReply(*batch);
     command.finish(call, *batch, 0);
   }
   turn_.CountCommand(session, command, args, turn_.MonotonicNs() - began_ns,
-                     IsError(session, reply_begin));
+                     EndingOf(session, reply_begin));
   session.EndReply(reply_begin);
   batch_.EndExclusive(session);
   return true;
+}
+
+bool CommandDispatch::RunAside(Session& session, const Command& command,
+                               std::span<const std::string_view> args) {
+  if (batch_.BeginExclusive(session, Batch::Kind::kUnordered) == nullptr) return false;
+  const ServerCall call(host_, session, command, args);
+  call.Start(std::make_unique<AsideTask>(call));
+  NoteRunning(session, command, args, 0);
+  batch_.EndExclusive(session);
+  return true;
+}
+
+// Tells monitors of the command, and notes what it has had before its task goes on.
+void CommandDispatch::NoteRunning(Session& session, const Command& command,
+                                  std::span<const std::string_view> args, uint64_t ns) {
+  turn_.TellMonitors(session, command, args);
+  session.running = std::make_unique<RunningCommand>(RunningCommand{
+      .counted_place = CountedPlace(command, args), .words = WordsToLog(args), .ns = ns});
 }
 
 bool CommandDispatch::RunAlone(Session& session, const Command& command,
@@ -306,11 +349,11 @@ bool CommandDispatch::RunAlone(Session& session, const Command& command,
   const uint64_t ns = turn_.MonotonicNs() - began_ns;
   if (session.waiter != nullptr) {
     session.waiter->ns = ns;
+    turn_.TellMonitors(session, command, args);
   } else if (session.task == nullptr) {
-    turn_.CountCommand(session, command, args, ns, IsError(session, reply_begin));
+    turn_.CountCommand(session, command, args, ns, EndingOf(session, reply_begin));
   } else {
-    session.running = std::make_unique<RunningCommand>(
-        RunningCommand{.command = &command, .words = WordsToLog(args), .ns = ns});
+    NoteRunning(session, command, args, ns);
   }
   session.EndReply(reply_begin);
   turn_.RefreshOptions();  // the command may have been CONFIG SET

@@ -58,12 +58,16 @@ class CommandDispatch {
   std::string_view RefusalToQueue(const Session& session, const Command& command,
                                   std::span<const std::string_view> args);
   bool IsHeld(Session& session, const Command& command);
-  void AddRefusal(Session& session, const Command* command, std::string_view refusal);
+  void AddRefusal(Session& session, const Command* command, std::span<const std::string_view> args,
+                  std::string_view refusal);
   void HangUpOnWebPage(Session& session);
   bool Run(Session& session, const Command& command, std::span<const std::string_view> args);
   bool RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
   bool RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);
+  bool RunAside(Session& session, const Command& command, std::span<const std::string_view> args);
   bool RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);
+  void NoteRunning(Session& session, const Command& command, std::span<const std::string_view> args,
+                   uint64_t ns);
 
   ServerHost& host_;
   TurnContext& turn_;

@@ -3,15 +3,58 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <vector>
+
+#include "base/ascii.h"
+#include "server/subcommands.h"
 
 namespace skep {
 namespace {
 
 constexpr std::string_view kErrorCodes[] = {
-    "ERR", "BUSYKEY",        "EXECABORT", "MISCONF",    "NOAUTH",   "NOPROTO",
-    "OOM", "SNAPSHOTTOOOLD", "WRONGPASS", "WRONGRANGE", "WRONGTYPE"};
+    "ERR", "BUSYKEY",        "EXECABORT", "INVALIDOBJ", "MISCONF",    "NOAUTH",   "NOPROTO",
+    "OOM", "SNAPSHOTTOOOLD", "UNBLOCKED", "WRONGPASS",  "WRONGRANGE", "WRONGTYPE"};
+
+// The places of the commands of the table, in its order.
+std::vector<uint32_t> PlacesOfCommands() {
+  std::vector<uint32_t> places;
+  for (uint32_t place = 0; place < CountedCommands().size(); ++place) {
+    if (!CountedCommands()[place].name.contains('|')) places.push_back(place);
+  }
+  return places;
+}
+
+std::span<const uint32_t> AllPlaces() {
+  static const std::vector<uint32_t> kPlaces = PlacesOfCommands();
+  return kPlaces;
+}
+
+// Of HELP the place behind the others.
+std::optional<size_t> IndexOfSubcommand(const Command& command, std::string_view name) {
+  const auto subcommands = command.subcommands();
+  if (EqualsIgnoringCase(name, kHelpSubcommand.name)) return subcommands.size();
+  const Subcommand* const found = FindSubcommand(command, name);
+  if (found == nullptr) return std::nullopt;
+  return static_cast<size_t>(found - subcommands.data());
+}
 
 }  // namespace
+
+std::span<const CommandName> CountedCommands() {
+  static const std::vector<CommandName> kNames = AllCommandNames();
+  return kNames;
+}
+
+size_t CountedPlace(const Command& command, std::span<const std::string_view> args) {
+  constexpr std::less<const Command*> kBefore;
+  const std::span<const Command> all = AllCommands();
+  const Command* const first = all.data();
+  if (kBefore(&command, first) || !kBefore(&command, first + all.size())) return kUncounted;
+  const size_t place = AllPlaces()[static_cast<size_t>(&command - first)];
+  if (command.subcommands == nullptr || args.size() < 2) return place;
+  const auto index = IndexOfSubcommand(command, args[1]);
+  return index ? place + 1 + *index : place;
+}
 
 size_t LatencyBucketOf(uint64_t ns) {
   constexpr int kFirstBits = 10;
@@ -46,32 +89,34 @@ CommandCounts& CommandCounts::operator-=(const CommandCounts& other) {
 }
 
 CommandStatistics::CommandStatistics()
-    : commands_(AllCommands()), counters_(new Counters[commands_.size()]) {
+    : commands_(AllCommands()),
+      places_(AllPlaces()),
+      counters_(new Counters[CountedCommands().size()]) {
   static_assert(std::size(kErrorCodes) <= kErrorCodesMax);
 }
 
-CommandStatistics::Counters* CommandStatistics::CountersOf(const Command& command) {
-  constexpr std::less<const Command*> kBefore;
-  const Command* const first = commands_.data();
-  if (kBefore(&command, first) || !kBefore(&command, first + commands_.size())) return nullptr;
-  return &counters_[static_cast<size_t>(&command - first)];
+bool IsRefusal(std::string_view error) {
+  constexpr std::string_view kCodes[] = {"MISCONF ", "OOM ", "WRONGRANGE "};
+  return std::ranges::any_of(kCodes,
+                             [&](std::string_view code) { return error.starts_with(code); });
 }
 
-void CommandStatistics::Count(const Command& command, uint64_t ns, bool has_failed) {
-  Counters* const counters = CountersOf(command);
-  if (counters == nullptr) return;
-  Bump(counters->calls, 1);
-  Bump(counters->ns, ns);
-  Bump(counters->latency[LatencyBucketOf(ns)], 1);
-  if (has_failed) Bump(counters->failed, 1);
+void CommandStatistics::Count(size_t place, uint64_t ns, Ending ending) {
+  if (place == kUncounted) return;
+  if (ending == Ending::kRefused) return CountRejected(place);
+  Counters& counters = counters_[place];
+  Bump(counters.calls, 1);
+  Bump(counters.ns, ns);
+  Bump(counters.latency[LatencyBucketOf(ns)], 1);
+  if (ending == Ending::kFailed) Bump(counters.failed, 1);
 }
 
-void CommandStatistics::CountRejected(const Command& command) {
-  if (Counters* const counters = CountersOf(command)) Bump(counters->rejected, 1);
+void CommandStatistics::CountRejected(size_t place) {
+  if (place != kUncounted) Bump(counters_[place].rejected, 1);
 }
 
-CommandCounts CommandStatistics::Of(size_t index) const {
-  const Counters& from = counters_[index];
+CommandCounts CommandStatistics::Of(size_t place) const {
+  const Counters& from = counters_[place];
   const auto load = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
   CommandCounts counts{.calls = load(from.calls),
                        .ns = load(from.ns),

@@ -13,12 +13,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include "server/command.h"
+#include "server/command_categories.h"
 
 namespace skep {
 
@@ -31,6 +33,31 @@ size_t LatencyBucketOf(uint64_t ns);
 // The codes with which errors begin. An error with another one counts as "ERR".
 std::span<const std::string_view> ErrorCodes();
 size_t ErrorCodeOf(std::string_view error);
+
+// What is counted apart, by places: the commands of the table, and behind each that has subcommands
+// those.
+std::span<const CommandName> CountedCommands();
+// The place of a call. One whose second word is no subcommand counts as its command; kUncounted for
+// a command that is not of the table.
+inline constexpr size_t kUncounted = SIZE_MAX;
+size_t CountedPlace(const Command& command, std::span<const std::string_view> args);
+
+// How a call has ended. The server refuses commands when its memory or disk is full, or when the
+// key is another server's.
+enum class Ending : uint8_t { kDone, kFailed, kRefused };
+bool IsRefusal(std::string_view error);
+
+// The errors that were counted up to some time.
+struct ErrorCounts {
+  uint64_t all = 0;
+  uint64_t refusals = 0;  // of all
+
+  // How a call has ended that began with the counts `before`.
+  Ending EndingSince(const ErrorCounts& before) const {
+    if (refusals != before.refusals) return Ending::kRefused;
+    return all != before.all ? Ending::kFailed : Ending::kDone;
+  }
+};
 
 struct CommandCounts {
   uint64_t calls = 0;
@@ -48,13 +75,22 @@ class CommandStatistics {
  public:
   CommandStatistics();
 
-  // A command that is not of the table is not counted.
-  void Count(const Command& command, uint64_t ns, bool has_failed);
-  void CountRejected(const Command& command);
+  // CountedPlace(), for what is called for each command.
+  size_t PlaceOf(const Command& command, std::span<const std::string_view> args) const {
+    constexpr std::less<const Command*> kBefore;
+    const Command* const first = commands_.data();
+    if (kBefore(&command, first) || !kBefore(&command, first + commands_.size())) return kUncounted;
+    if (command.subcommands != nullptr) [[unlikely]]
+      return CountedPlace(command, args);
+    return places_[static_cast<size_t>(&command - first)];
+  }
+  // `place` is of CountedPlace(). A call that was refused counts as rejected, and takes no time.
+  void Count(size_t place, uint64_t ns, Ending ending);
+  void CountRejected(size_t place);
   void CountError(std::string_view error) { Bump(errors_[ErrorCodeOf(error)], 1); }
 
-  // `index` is the command's place in AllCommands().
-  CommandCounts Of(size_t index) const;
+  // Requires a place in CountedCommands().
+  CommandCounts Of(size_t place) const;
   uint64_t errors(size_t code) const { return errors_[code].load(std::memory_order_relaxed); }
 
  private:
@@ -67,9 +103,9 @@ class CommandStatistics {
   static void Bump(std::atomic<uint64_t>& counter, uint64_t by) {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
-  Counters* CountersOf(const Command& command);
 
   const std::span<const Command> commands_;
+  const std::span<const uint32_t> places_;  // of the commands
   const std::unique_ptr<Counters[]> counters_;
   std::array<std::atomic<uint64_t>, kErrorCodesMax> errors_{};
 };

@@ -10,24 +10,59 @@
 namespace skep {
 namespace {
 
-constexpr size_t kNameBytesMax = 32;
-
 std::vector<Command> JoinGroups() {
   using namespace command_table;
   std::vector<Command> all;
-  for (const auto group : {BitCommands(), KeyCommands(), OrderedCommands(), ServerCommands(),
-                           StringCommands(), HashCommands(), ListCommands(), SetCommands(),
-                           SortedSetCommands(), SortedSetRangeCommands(), SortedSetJoinCommands(),
-                           BlockingCommands(), HyperLogLogCommands(), SortCommands(), GeoCommands(),
-                           GeoSearchCommands(), DumpCommands(), AloneCommands(), DebugCommands()}) {
+  for (const auto group : {BitCommands(),           KeyCommands(),       OrderedCommands(),
+                           ServerCommands(),        StringCommands(),    HashCommands(),
+                           HashExpiryCommands(),    ListCommands(),      MessageCommands(),
+                           SetCommands(),           SortedSetCommands(), SortedSetRangeCommands(),
+                           SortedSetJoinCommands(), BlockingCommands(),  HyperLogLogCommands(),
+                           SortCommands(),          GeoCommands(),       GeoSearchCommands(),
+                           DumpCommands(),          AloneCommands(),     ScriptCommands(),
+                           DebugCommands()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   std::ranges::sort(all, {}, &Command::name);
   const auto same = std::ranges::adjacent_find(all, {}, &Command::name);
   SKEP_CHECK(same == all.end());
-  for (const Command& command : all) SKEP_CHECK(command.name.size() <= kNameBytesMax);
   return all;
 }
+
+// Where each name is in AllCommands(): a table with open addressing.
+class NameTable {
+ public:
+  explicit NameTable(std::span<const Command> commands) : commands_(commands) {
+    SKEP_CHECK(commands.size() <= kPlaces / 2);
+    for (size_t i = 0; i < commands.size(); ++i) {
+      size_t place = PlaceOf(commands[i].name);
+      while (numbers_[place] != 0) place = (place + 1) % kPlaces;
+      numbers_[place] = static_cast<uint16_t>(i + 1);
+    }
+  }
+
+  const Command* Find(std::string_view name) const {
+    for (size_t place = PlaceOf(name); numbers_[place] != 0; place = (place + 1) % kPlaces) {
+      const Command& command = commands_[numbers_[place] - 1];
+      if (EqualsIgnoringCase(name, command.name)) return &command;
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr size_t kPlaces = 1024;
+  static constexpr size_t kHashedMax = 32;  // bytes of a name
+
+  // Upper and lower case have one place.
+  static size_t PlaceOf(std::string_view name) {
+    size_t hash = name.size();
+    for (const char c : name.substr(0, kHashedMax)) hash = hash * 31 + (c | 0x20);
+    return hash % kPlaces;
+  }
+
+  const std::span<const Command> commands_;
+  std::array<uint16_t, kPlaces> numbers_{};  // one more than the command's; 0: none
+};
 
 }  // namespace
 
@@ -37,13 +72,8 @@ std::span<const Command> AllCommands() {
 }
 
 const Command* FindCommand(std::string_view name) {
-  if (name.size() > kNameBytesMax) return nullptr;
-  std::array<char, kNameBytesMax> lower{};
-  std::ranges::transform(name, lower.begin(), [](char c) { return LowerCase(c); });
-  const std::string_view wanted(lower.data(), name.size());
-  const auto commands = AllCommands();
-  const auto at = std::ranges::lower_bound(commands, wanted, {}, &Command::name);
-  return at != commands.end() && at->name == wanted ? &*at : nullptr;
+  static const NameTable table(AllCommands());
+  return table.Find(name);
 }
 
 }  // namespace skep

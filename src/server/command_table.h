@@ -3,7 +3,7 @@
 // meaning.
 //
 // The columns of a row: name, arity, flags, first and last key, step, group, since, arguments,
-// summary, plan, finish, alone, no_multi, subcommands (command.h).
+// summary, plan, finish, alone, no_multi, subcommands, portions (command.h).
 #pragma once
 
 #include <span>

@@ -16,8 +16,11 @@ std::span<const Command> DumpCommands();            // commands_dump.cc
 std::span<const Command> GeoCommands();             // commands_geo.cc
 std::span<const Command> GeoSearchCommands();       // commands_geo_search.cc
 std::span<const Command> HashCommands();            // commands_hash.cc
+std::span<const Command> HashExpiryCommands();      // commands_hash_expiry.cc
 std::span<const Command> HyperLogLogCommands();     // commands_hyperloglog.cc
 std::span<const Command> ListCommands();            // commands_list.cc
+std::span<const Command> MessageCommands();         // commands_message.cc
+std::span<const Command> ScriptCommands();          // commands_scripts.cc
 std::span<const Command> SetCommands();             // commands_set.cc
 std::span<const Command> SortCommands();            // commands_sort.cc
 std::span<const Command> SortedSetCommands();       // commands_zset.cc

@@ -45,6 +45,9 @@ void FinishLastSave(const ServerCall& call, const Batch& batch, uint32_t slot);
 
 // commands_string.cc
 Plan PlanGet(const Call& call, Batch& batch);
+// Likewise for the reply: a long value may be pinned (Request::kMayPin), and is then not in the
+// outcome's bytes.
+Plan PlanGetToSend(const Call& call, Batch& batch);
 Plan PlanLength(const Call& call, Batch& batch);
 Plan PlanSet(const Call& call, Batch& batch);
 Plan PlanSetNx(const Call& call, Batch& batch);

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "server/command_categories.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
 #include "server/glob.h"
-#include "server/key_specs.h"
 #include "server/server_call.h"
 #include "server/subcommands.h"
 #include "server/version.h"
@@ -74,16 +74,81 @@ void AclUsers(const ServerCall& call) {
   call.reply().Bulk("default");
 }
 
+// What the one user may do: everything. Its password is not told, nor a digest of it.
+constexpr std::string_view kHidden = "(redacted)";
+constexpr std::string_view kOneUser =
+    "ERR there is one user, default, who may do everything; CONFIG SET requirepass changes the "
+    "password";
+
+bool IsDefault(std::string_view user) { return user == "default"; }
+
+void AclList(const ServerCall& call) {
+  const bool has_password = !call.turn().options().requirepass.empty();
+  call.reply().Array(1);
+  call.reply().Bulk(fmt::format("user default on {}{} ~* &* +@all", has_password ? "#" : "nopass",
+                                has_password ? kHidden : ""));
+}
+
+void AclGetUser(const ServerCall& call) {
+  if (!IsDefault(call.arg(2))) return call.reply().Null();
+  const bool has_password = !call.turn().options().requirepass.empty();
+  RespWriter reply = call.reply();
+  reply.Map(6);
+  reply.Bulk("flags");
+  reply.Set(has_password ? 1 : 2);
+  reply.Bulk("on");
+  if (!has_password) reply.Bulk("nopass");
+  reply.Bulk("passwords");
+  reply.Array(has_password ? 1 : 0);
+  if (has_password) reply.Bulk(kHidden);
+  for (const auto& [name, value] :
+       {std::pair("commands", "+@all"), {"keys", "~*"}, {"channels", "&*"}}) {
+    reply.Bulk(name);
+    reply.Bulk(value);
+  }
+  reply.Bulk("selectors");
+  reply.Array(0);
+}
+
+// ACL DELUSER user ...: as in Redis, the users who are not there are not counted.
+void AclDelUser(const ServerCall& call) {
+  if (std::ranges::any_of(call.args().subspan(2), IsDefault)) {
+    return call.Error("ERR The 'default' user cannot be removed");
+  }
+  call.reply().Integer(0);
+}
+
+void AclSetUser(const ServerCall& call) { call.Error(kOneUser); }
+
+void AclNoFile(const ServerCall& call) {
+  call.Error("ERR This server is not configured to use an ACL file: it has one user");
+}
+
+// ACL DRYRUN user command [argument ...]: whether the user may do that.
+void AclDryRun(const ServerCall& call) {
+  if (!IsDefault(call.arg(2))) {
+    return call.Error(fmt::format("ERR User '{}' not found", call.arg(2)));
+  }
+  const Command* const command = FindCommand(call.arg(3));
+  if (command == nullptr) {
+    return call.Error(fmt::format("ERR Command '{}' not found", call.arg(3)));
+  }
+  if (!AcceptsCount(command->arity, call.args().size() - 3)) {
+    return call.Error(WrongCountError(*command));
+  }
+  call.reply().SimpleString("OK");
+}
+
 // The categories without their @, or the commands of one.
 void AclCat(const ServerCall& call) {
   const bool is_one = call.args().size() == 3;
   if (call.args().size() > 3) return ReplyWrongCount(call);
-  const std::string wanted = is_one ? fmt::format("@{}", LowerCase(call.arg(2))) : std::string();
   std::vector<std::string> names;
-  for (const Command& command : AllCommands()) {
-    for (const std::string& category : CategoriesOf(command)) {
-      if (!is_one) names.push_back(category.substr(1));
-      if (category == wanted) names.emplace_back(command.name);
+  for (const CommandName& command : AllCommandNames()) {
+    if (!is_one) {
+      names.insert(names.end(), command.categories.begin(), command.categories.end());
+    } else if (command.IsOf(call.arg(2))) {
+      names.push_back(command.name);
     }
   }
   if (names.empty()) return call.Error(fmt::format("ERR Unknown category '{}'", call.arg(2)));
@@ -132,10 +197,19 @@ void AclLog(const ServerCall& call) {
 constexpr Subcommand kAclSubcommands[] = {
     {"cat", -2, "[<category>]", "Return the categories of commands, or the commands of one.",
      AclCat},
+    {"deluser", -3, "<username> [<username> ...]", "Return 0: there are no further users.",
+     AclDelUser},
+    {"dryrun", -4, "<username> <command> [<arg> ...]",
+     "Return whether the user may run the command, without running it.", AclDryRun},
     {"genpass", -2, "[<bits>]", "Return a password of random bits, 256 unless told otherwise.",
      AclGenPass},
+    {"getuser", 3, "<username>", "Return what the user may do.", AclGetUser},
+    {"list", 2, "", "Return the one user that there is, as rules.", AclList},
+    {"load", 2, "", "Return an error: there is no file of users.", AclNoFile},
     {"log", -2, "[<count> | RESET]", "Return an empty array: refusals are in the server's log.",
      AclLog},
+    {"save", 2, "", "Return an error: there is no file of users.", AclNoFile},
+    {"setuser", -3, "<username> [<rule> ...]", "Return an error: there is one user.", AclSetUser},
     {"users", 2, "", "Return the one user that there is.", AclUsers},
     {"whoami", 2, "", "Return the user of this connection.", AclWhoAmI},
 };
@@ -144,6 +218,8 @@ std::span<const Subcommand> AclSubcommands() { return kAclSubcommands; }
 // ---- LOLWUT
 
 void FinishLolwut(const Call& call, const Batch&, uint32_t) {
+  const bool has_version = call.args().size() >= 3 && EqualsIgnoringCase(call.arg(1), "version");
+  if (has_version && !ParseInt64(call.arg(2))) return call.Error(kNotAnInteger);
   call.reply().Verbatim("txt", fmt::format("Skep ver. {}\n", kVersion));
 }
 
@@ -168,7 +244,7 @@ constexpr Command kCommands[] = {
      AclSubcommands},
     {"asking", 1, kFast, 0, 0, 0, "cluster", "3.0.0", "", "Returns an error: it is no cluster.",
      nullptr, FinishNoCluster},
-    {"cluster", -2, kAdmin, 0, 0, 0, "cluster", "3.0.0", "subcommand [argument ...]",
+    {"cluster", -2, 0, 0, 0, 0, "cluster", "3.0.0", "subcommand [argument ...]",
      "Returns an error: it is no cluster.", nullptr, FinishNoCluster},
     {"failover", -1, kAdmin, 0, 0, 0, "server", "6.2.0", "[argument ...]",
      "Returns an error: there are no replicas.", nullptr, FinishFailover},

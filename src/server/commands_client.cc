@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/decimal.h"
 #include "server/client_name.h"
@@ -40,11 +41,13 @@ void ClientInfoLine(const ServerCall& call) {
       "txt", call.administration().clients().Describe(*call.session().info, call.monotonic_ms()));
 }
 
-// Whether the type of CLIENT LIST and CLIENT KILL is one of Redis's; here all clients are normal.
-bool IsClientType(std::string_view type, bool* is_normal) {
-  *is_normal = EqualsIgnoringCase(type, "normal");
-  return *is_normal || EqualsIgnoringCase(type, "master") || EqualsIgnoringCase(type, "slave") ||
-         EqualsIgnoringCase(type, "replica") || EqualsIgnoringCase(type, "pubsub");
+// The type of CLIENT LIST and CLIENT KILL, if it is one of Redis's.
+std::optional<ClientClass> ParseClientType(std::string_view type) {
+  if (EqualsIgnoringCase(type, "normal")) return ClientClass::kNormal;
+  if (EqualsIgnoringCase(type, "pubsub")) return ClientClass::kPubSub;
+  const bool is_other = EqualsIgnoringCase(type, "master") || EqualsIgnoringCase(type, "slave") ||
+                        EqualsIgnoringCase(type, "replica");
+  return is_other ? std::optional(ClientClass::kOther) : std::nullopt;
 }
 
 // The lines of some clients, in the order in which they are named.
@@ -67,16 +70,17 @@ void ClientList(const ServerCall& call) {
   if (options.size() > 1 && EqualsIgnoringCase(options[0], "id")) {
     return ClientListIds(call, options.subspan(1));
   }
-  bool is_normal = true;
+  std::optional<ClientClass> of_class;
   if (options.size() == 2 && EqualsIgnoringCase(options[0], "type")) {
-    if (!IsClientType(options[1], &is_normal)) {
+    of_class = ParseClientType(options[1]);
+    if (!of_class) {
       return call.Error(fmt::format("ERR Unknown client type '{}'", options[1]));
     }
   } else if (!options.empty()) {
     return call.Error(kSyntaxError);
   }
-  call.reply().Verbatim(
-      "txt", is_normal ? call.administration().clients().DescribeAll(call.monotonic_ms()) : "");
+  call.reply().Verbatim("txt",
+                        call.administration().clients().DescribeAll(call.monotonic_ms(), of_class));
 }
 
 void ClientSetName(const ServerCall& call) {
@@ -110,7 +114,8 @@ std::string ParseKillFilter(std::string_view name, std::string_view value, Clien
     if (!id || *id < 1) return "ERR client-id should be greater than 0";
     filter.id = static_cast<uint64_t>(*id);
   } else if (EqualsIgnoringCase(name, "type")) {
-    if (!IsClientType(value, &filter.is_normal)) {
+    filter.of_class = ParseClientType(value);
+    if (!filter.of_class) {
       return fmt::format("ERR Unknown client type '{}'", value);
     }
   } else if (EqualsIgnoringCase(name, "addr")) {
@@ -226,8 +231,28 @@ void ClientUnblock(const ServerCall& call) {
   call.reply().Integer(call.state().waiters().Unblock(static_cast<uint64_t>(*id), state) ? 1 : 0);
 }
 
+// The error of options of CLIENT TRACKING that are none; empty if there is no such error.
+std::string_view TrackingOptionsError(std::span<const std::string_view> options) {
+  constexpr std::string_view kWords[] = {"bcast", "noloop", "optin", "optout"};
+  for (size_t i = 0; i < options.size(); ++i) {
+    const bool has_value = i + 1 < options.size();
+    if (has_value && EqualsIgnoringCase(options[i], "redirect")) {
+      if (!ParseInt64(options[++i])) return kNotAnInteger;
+    } else if (has_value && EqualsIgnoringCase(options[i], "prefix")) {
+      ++i;
+    } else if (std::ranges::none_of(kWords, [&](std::string_view word) {
+                 return EqualsIgnoringCase(options[i], word);
+               })) {
+      return kSyntaxError;
+    }
+  }
+  return {};
+}
+
 // CLIENT TRACKING and its kin: no client is told which keys have changed.
 void ClientTracking(const ServerCall& call) {
+  const std::string_view error = TrackingOptionsError(call.args().subspan(3));
+  if (!error.empty()) return call.Error(error);
   const bool on = EqualsIgnoringCase(call.arg(2), "on");
   if (!on && !EqualsIgnoringCase(call.arg(2), "off")) return call.Error(kSyntaxError);
   if (on) return call.Error("ERR clients are not told which keys have changed");

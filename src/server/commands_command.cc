@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/command_categories.h"
 #include "server/commands.h"
 #include "server/glob.h"
 #include "server/key_specs.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr std::pair<Command::Flag, std::string_view> kFlagNames[] = {
     {Command::kWrite, "write"},     {Command::kReadOnly, "readonly"}, {Command::kStores, "denyoom"},
     {Command::kFast, "fast"},       {Command::kNoAuth, "no_auth"},    {Command::kAdmin, "admin"},
-    {Command::kBlocks, "blocking"},
+    {Command::kBlocks, "blocking"}, {Command::kMessages, "pubsub"},
 };
 
 void ReplyWords(RespWriter reply, std::span<const std::string_view> words) {
@@ -26,28 +27,75 @@ void ReplyWords(RespWriter reply, std::span<const std::string_view> words) {
   for (const std::string_view word : words) reply.SimpleString(word);
 }
 
+// A map of a type and, in a map, what belongs to it: names and numbers or words.
+class SpecReply {
+ public:
+  SpecReply(RespWriter reply, std::string_view name, std::string_view type, size_t fields)
+      : reply_(reply) {
+    reply_.Bulk(name);
+    reply_.Map(2);
+    reply_.Bulk("type");
+    reply_.Bulk(type);
+    reply_.Bulk("spec");
+    reply_.Map(fields);
+  }
+  SpecReply& Number(std::string_view name, int number) {
+    reply_.Bulk(name);
+    reply_.Integer(number);
+    return *this;
+  }
+  SpecReply& Word(std::string_view name, std::string_view word) {
+    reply_.Bulk(name);
+    reply_.Bulk(word);
+    return *this;
+  }
+
+ private:
+  RespWriter reply_;
+};
+
 void ReplyKeySpec(RespWriter reply, const KeySpec& spec) {
-  const auto integer = [&](std::string_view name, int number) {
-    reply.Bulk(name);
-    reply.Integer(number);
-  };
-  const auto kind = [&](std::string_view name, std::string_view type, size_t fields) {
-    reply.Bulk(name);
-    reply.Map(2);
-    reply.Bulk("type");
-    reply.Bulk(type);
-    reply.Bulk("spec");
-    reply.Map(fields);
-  };
+  using enum KeySpec::Kind;
+  constexpr std::string_view kBegin = "begin_search";
+  constexpr std::string_view kFind = "find_keys";
   reply.Map(3);
   reply.Bulk("flags");
   ReplyWords(reply, SplitFlags(spec.flags));
-  kind("begin_search", "index", 1);
-  integer("index", spec.first);
-  kind("find_keys", "range", 3);
-  integer("lastkey", spec.last);
-  integer("keystep", spec.step);
-  integer("limit", 0);
+  if (spec.kind == kUnknown) {
+    SpecReply(reply, kBegin, "unknown", 0);
+    SpecReply(reply, kFind, "unknown", 0);
+    return;
+  }
+  if (spec.kind == kKeyword) {
+    SpecReply(reply, kBegin, "keyword", 2)
+        .Word("keyword", spec.keyword)
+        .Number("startfrom", spec.first);
+  } else {
+    SpecReply(reply, kBegin, "index", 1).Number("index", spec.first);
+  }
+  if (spec.kind == kCounted) {
+    SpecReply(reply, kFind, "keynum", 3)
+        .Number("keynumidx", 0)
+        .Number("firstkey", 1)
+        .Number("keystep", spec.step);
+  } else {
+    SpecReply(reply, kFind, "range", 3)
+        .Number("lastkey", spec.last)
+        .Number("keystep", spec.step)
+        .Number("limit", 0);
+  }
+}
+
+void ReplyKeySpecs(RespWriter reply, std::span<const KeySpec> specs) {
+  reply.Set(specs.size());
+  for (const KeySpec& spec : specs) ReplyKeySpec(reply, spec);
+}
+
+void ReplyCategories(RespWriter reply, std::span<const std::string_view> categories) {
+  reply.Set(categories.size());
+  for (const std::string_view category : categories) {
+    reply.SimpleString(fmt::format("@{}", category));
+  }
 }
 
 // A command, or a subcommand, up to its categories.
@@ -60,11 +108,14 @@ void ReplyInfoHead(RespWriter reply, std::string_view name, int arity,
 }
 
 void ReplySubcommandInfo(RespWriter reply, const Command& command, const Subcommand& sub) {
-  ReplyInfoHead(reply, fmt::format("{}|{}", command.name, sub.name), sub.arity, {});
-  for (int i = 0; i < 3; ++i) reply.Integer(0);
-  reply.Set(1);
-  reply.SimpleString("@slow");
-  for (int i = 0; i < 3; ++i) reply.Set(0);
+  ReplyInfoHead(reply, FullName(command, sub.name), sub.arity, {});
+  reply.Integer(sub.key);
+  reply.Integer(sub.key);
+  reply.Integer(sub.key == 0 ? 0 : 1);
+  ReplyCategories(reply, CategoriesOf(command, sub));
+  reply.Set(0);  // tips
+  ReplyKeySpecs(reply, KeySpecsOf(sub));
+  reply.Set(0);  // subcommands
 }
 
 void ReplyInfo(RespWriter reply, const Command& command) {
@@ -73,21 +124,22 @@ void ReplyInfo(RespWriter reply, const Command& command) {
     if (command.has(flag)) flags.push_back(name);
   }
   if (!command.no_multi.empty()) flags.push_back("no_multi");
+  const std::vector<KeySpec> specs = KeySpecsOf(command);
+  const bool has_movable_keys = std::ranges::any_of(
+      specs, [](const KeySpec& spec) { return spec.kind != KeySpec::Kind::kRange; });
+  if (has_movable_keys) flags.push_back("movablekeys");
   ReplyInfoHead(reply, command.name, command.arity, flags);
   reply.Integer(command.first_key);
   reply.Integer(command.last_key);
   reply.Integer(command.key_step);
-  const std::vector<std::string> categories = CategoriesOf(command);
-  reply.Set(categories.size());
-  for (const std::string& category : categories) reply.SimpleString(category);
+  ReplyCategories(reply, CategoriesOf(command));
   reply.Set(0);  // tips
-  const std::vector<KeySpec> specs = KeySpecsOf(command);
-  reply.Set(specs.size());
-  for (const KeySpec& spec : specs) ReplyKeySpec(reply, spec);
-  const auto subcommands =
-      command.subcommands == nullptr ? std::span<const Subcommand>() : command.subcommands();
-  reply.Set(subcommands.size());
+  ReplyKeySpecs(reply, specs);
+  if (command.subcommands == nullptr) return reply.Set(0);
+  const auto subcommands = command.subcommands();
+  reply.Set(subcommands.size() + 1);
   for (const Subcommand& sub : subcommands) ReplySubcommandInfo(reply, command, sub);
+  ReplySubcommandInfo(reply, command, kHelpSubcommand);
 }
 
 // The fields that both commands and subcommands have, without the head of their map.
@@ -113,12 +165,34 @@ void ReplyDocsFields(RespWriter reply, const Command& command, std::string_view 
   reply.Bulk(arguments);
 }
 
+void ReplySubcommandDocs(RespWriter reply, const Command& command, const Subcommand& sub) {
+  reply.Bulk(FullName(command, sub.name));
+  reply.Map(kDocsFields);
+  ReplyDocsFields(reply, command, sub.summary, sub.arguments);
+}
+
 // A bound above the number of commands: a reply is made as a whole, and would else be a multiple of
 // the request's size.
 constexpr size_t kNamesMax = 1024;
 constexpr std::string_view kTooManyNames =
     "ERR COMMAND INFO and COMMAND DOCS take 1024 names at most";
 static_assert(kNamesMax == 1024);
+
+// A command, and with "config|get" its subcommand. Null if there is none of that name.
+struct Found {
+  const Command* command = nullptr;
+  const Subcommand* sub = nullptr;
+};
+Found FindByFullName(std::string_view name) {
+  const size_t bar = name.find('|');
+  const Command* const command = FindCommand(name.substr(0, bar));
+  if (command == nullptr || bar == std::string_view::npos) return {.command = command};
+  const bool is_help = command->subcommands != nullptr &&
+                       EqualsIgnoringCase(name.substr(bar + 1), kHelpSubcommand.name);
+  const Subcommand* const sub =
+      is_help ? &kHelpSubcommand : FindSubcommand(*command, name.substr(bar + 1));
+  return sub == nullptr ? Found() : Found{.command = command, .sub = sub};
+}
 
 void CommandInfo(const ServerCall& call) {
   const auto names = call.args().subspan(std::min<size_t>(2, call.args().size()));
@@ -131,9 +205,11 @@ void CommandInfo(const ServerCall& call) {
   }
   reply.Array(names.size());
   for (const std::string_view name : names) {
-    const Command* const command = FindCommand(name);
+    const auto [command, sub] = FindByFullName(name);
     if (command == nullptr) {
       reply.Null();
+    } else if (sub != nullptr) {
+      ReplySubcommandInfo(reply, *command, *sub);
     } else {
       ReplyInfo(reply, *command);
     }
@@ -143,22 +219,22 @@ void CommandInfo(const ServerCall& call) {
 void CommandDocs(const ServerCall& call) {
   const auto names = call.args().subspan(2);
   if (names.size() > kNamesMax) return call.Error(kTooManyNames);
-  std::vector<const Command*> found;
+  std::vector<Found> found;
   for (const std::string_view name : names) {
-    if (const Command* const command = FindCommand(name)) found.push_back(command);
+    const Found one = FindByFullName(name);
+    if (one.command != nullptr) found.push_back(one);
   }
   if (names.empty()) {
-    for (const Command& command : AllCommands()) found.push_back(&command);
+    for (const Command& command : AllCommands()) found.push_back({.command = &command});
   }
   call.reply().Map(found.size());
-  for (const Command* command : found) ReplyDocs(call.reply(), *command);
-}
-
-// Whether the command is in a category of Redis's access lists.
-bool IsOf(const Command& command, std::string_view category) {
-  return std::ranges::any_of(CategoriesOf(command), [&](std::string_view has) {
-    return EqualsIgnoringCase(has.substr(1), category);
-  });
+  for (const auto& [command, sub] : found) {
+    if (sub == nullptr) {
+      ReplyDocs(call.reply(), *command);
+    } else {
+      ReplySubcommandDocs(call.reply(), *command, *sub);
+    }
+  }
 }
 
 void CommandCount(const ServerCall& call) {
@@ -175,28 +251,33 @@ void CommandList(const ServerCall& call) {
   const bool by_category = EqualsIgnoringCase(kind, "aclcat");
   const bool is_known = by_pattern || by_category || EqualsIgnoringCase(kind, "module");
   if ((!options.empty() && !has_filter) || !is_known) return call.Error(kSyntaxError);
-  std::vector<std::string_view> names;
-  for (const Command& command : AllCommands()) {
+  std::vector<std::string> names;
+  for (CommandName& command : AllCommandNames()) {
     const bool matches = by_pattern    ? GlobMatch(wanted, command.name)
-                         : by_category ? IsOf(command, wanted)
+                         : by_category ? command.IsOf(wanted)
                                        : false;  // there are no modules
-    if (matches) names.push_back(command.name);
+    if (matches) names.push_back(std::move(command.name));
   }
   call.reply().Array(names.size());
-  for (const std::string_view name : names) call.reply().Bulk(name);
+  for (const std::string& name : names) call.reply().Bulk(name);
 }
 
 // The keys of the command that follows; nullopt, with the error sent, if it has none or is wrong.
 std::optional<std::vector<KeyInCall>> KeysOf(const ServerCall& call) {
+  constexpr std::string_view kWrongCount = "ERR Invalid number of arguments specified for command";
   const auto words = call.args().subspan(2);
   const Command* const command = FindCommand(words[0]);
+  const Subcommand* const sub = command == nullptr ? nullptr : FindSubcommand(*command, words[1]);
   std::string_view error;
   if (command == nullptr) {
     error = "ERR Invalid command specified";
+  } else if (sub != nullptr && sub->key != 0) {
+    if (AcceptsCount(sub->arity, words.size())) return KeysInCall(*sub, words);
+    error = kWrongCount;
   } else if (!HasKeys(*command)) {
     error = "ERR The command has no key arguments";
   } else if (!AcceptsCount(command->arity, words.size())) {
-    error = "ERR Invalid number of arguments specified for command";
+    error = kWrongCount;
   }
   if (error.empty()) {
     auto keys = KeysInCall(*command, words);
@@ -247,11 +328,7 @@ void ReplyDocs(RespWriter reply, const Command& command) {
   const auto subcommands = command.subcommands();
   reply.Bulk("subcommands");
   reply.Map(subcommands.size());
-  for (const Subcommand& sub : subcommands) {
-    reply.Bulk(fmt::format("{}|{}", command.name, sub.name));
-    reply.Map(kDocsFields);
-    ReplyDocsFields(reply, command, sub.summary, sub.arguments);
-  }
+  for (const Subcommand& sub : subcommands) ReplySubcommandDocs(reply, command, sub);
 }
 
 void FinishCommand(const ServerCall& call, const Batch&, uint32_t) {

@@ -89,7 +89,13 @@ void FinishPing(const Call& call, const Batch&, uint32_t) {
   if (call.args().size() > 2) {
     return call.Error("ERR wrong number of arguments for 'ping' command");
   }
-  if (call.args().size() == 2) return call.reply().Bulk(call.arg(1));
+  const bool has_message = call.args().size() == 2;
+  if (call.session().protocol == 2 && IsSubscribed(call.session())) {
+    call.reply().Array(2);
+    call.reply().Bulk("pong");
+    return call.reply().Bulk(has_message ? call.arg(1) : "");
+  }
+  if (has_message) return call.reply().Bulk(call.arg(1));
   call.reply().SimpleString("PONG");
 }
 
@@ -142,6 +148,7 @@ void RunQuit(const Call& call) {
 void RunReset(const ServerCall& call) {
   Session& session = call.session();
   session.EndTransaction();
+  call.deliveries().Leave(session);
   SetProtocol(session, 2);
   session.syncs_always = false;
   session.syncs = 0;

@@ -10,6 +10,7 @@
 
 #include "base/decimal.h"
 #include "base/float_text.h"
+#include "durable/rdb_payload.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
 #include "server/glob.h"
@@ -17,6 +18,8 @@
 #include "server/optimistic_write.h"
 #include "server/scan_args.h"
 #include "server/server_call.h"
+#include "types/hash_fields.h"
+#include "types/value_type.h"
 
 namespace skep {
 namespace commands_debug {
@@ -48,6 +51,13 @@ void Sleep(const ServerCall& call) {
   ReplyOk(call);
 }
 
+// DEBUG RELOAD: a server with a directory writes a snapshot. The keys stay as they are in memory,
+// which is what a reader of the snapshot would find.
+void Reload(const ServerCall& call) {
+  if (call.administration().persistence() == nullptr) return ReplyOk(call);
+  commands::RunSave(call);
+}
+
 void ReplyErrorText(const ServerCall& call) { call.Error(call.arg(2)); }
 
 // Reads a key whatever its type. False: it is absent, or was refused, and the error is sent.
@@ -72,13 +82,30 @@ void DescribeObject(const ServerCall& call) {
       EncodingOf(found.type, found.value, call.turn().options()), found.value.size()));
 }
 
-// The digest of a value: equal values of one type have equal ones. 40 hexadecimal digits, as Redis
-// has them; 0 for an absent key.
-std::string DigestText(const Outcome& found) {
-  constexpr std::string_view kAbsent = "0000000000000000000000000000000000000000";
-  if (!found.present) return std::string(kAbsent);
-  const Digest digest = DigestOf(found.value);
-  return fmt::format("{:016x}{:016x}{:08x}", digest.high, digest.low, found.type);
+// 40 hexadecimal digits, as Redis has them.
+std::string DigestText(const Digest& digest, uint32_t mark) {
+  return fmt::format("{:016x}{:016x}{:08x}", digest.high, digest.low, mark);
+}
+
+// Equal values of one type have equal digests, whatever the order in which a hash got its fields.
+Digest DigestOfValue(const Outcome& found, uint64_t now_ms) {
+  if (found.type == types::kString) return DigestOf(found.value);
+  Scratch scratch;
+  std::string_view value = found.value;
+  if (found.type == types::kHash) {
+    if (auto fields = types::ReadLiveHash(value, now_ms)) {
+      std::ranges::sort(*fields, {}, &types::HashField::name);
+      value = types::WriteHash(*fields, scratch);
+    }
+  }
+  const auto payload = durable::DumpCollection(found.type, value);
+  return DigestOf(payload ? std::string_view(*payload) : value);
+}
+
+// 0 for an absent key.
+std::string DigestTextOf(const ServerCall& call, const Outcome& found) {
+  if (!found.present) return DigestText({}, 0);
+  return DigestText(DigestOfValue(found, call.now().ms), found.type);
 }
 
 void DigestValues(const ServerCall& call) {
@@ -86,10 +113,61 @@ void DigestValues(const ServerCall& call) {
   for (const std::string_view key : call.args().subspan(2)) {
     Batch read;
     if (!ReadKey(call, key, read)) return;
-    digests.push_back(DigestText(read.outcome(0)));
+    digests.push_back(DigestTextOf(call, read.outcome(0)));
   }
   call.reply().Array(digests.size());
   for (const std::string& digest : digests) call.reply().SimpleString(digest);
+}
+
+// Adds the digest of each key of the session's database, of its value, and of whether it has a
+// deadline; the sum does not depend on their order. False: a read was refused, and the error is
+// sent.
+bool AddDigestOfDatabase(const ServerCall& call, Digest& sum) {
+  constexpr uint32_t kKeysAtOnce = 256;
+  const bool is_ordered = call.engine().traits().ordered;
+  std::string lo;
+  uint64_t cursor = 0;
+  bool has_more = true;
+  while (has_more) {
+    Batch batch;
+    batch.set_scan_visits_max(kKeysAtOnce);
+    const uint32_t slot = is_ordered
+                              ? batch.Scan(Range::From(lo), {.keys_only = true, .any_type = true})
+                              : batch.Walk(cursor, {.keys_only = true});
+    call.Execute(batch);
+    if (call.Refused(batch)) return false;
+    for (const Item& item : batch.items(slot)) {
+      Batch read;
+      if (!ReadKey(call, item.key, read)) return false;
+      const Outcome& found = read.outcome(0);
+      if (!found.present) continue;
+      const Digest digest =
+          DigestOf(fmt::format("{} {} {} {}", call.session().keyspace, DigestTextOf(call, found),
+                               found.deadline_ms != 0, item.key));
+      sum.low ^= digest.low;
+      sum.high ^= digest.high;
+    }
+    const Outcome& out = batch.outcome(slot);
+    lo.assign(out.value);
+    cursor = static_cast<uint64_t>(out.integer);
+    has_more = is_ordered ? out.more : cursor != 0;
+  }
+  return true;
+}
+
+// DEBUG DIGEST: of all databases, not at one instant; 0 if there are no keys.
+void DigestAll(const ServerCall& call) {
+  Session& session = call.session();
+  const uint32_t own = session.keyspace;
+  Digest sum{};
+  bool goes_on = true;
+  for (uint32_t i = 0; i < call.state().keyspaces().count() && goes_on; ++i) {
+    if (call.state().keyspaces().if_used(i) == nullptr) continue;
+    session.keyspace = i;
+    goes_on = AddDigestOfDatabase(call, sum);
+  }
+  session.keyspace = own;
+  if (goes_on) call.reply().SimpleString(DigestText(sum, 0));
 }
 
 // DEBUG STRINGMATCH-LEN length pattern: whether the pattern matches so many letters a.
@@ -170,13 +248,16 @@ struct Deed {
 constexpr Deed kDeeds[] = {
     {"change-repl-id", 2, "Do nothing: there is no replication.", ReplyOk},
     {"dict-resizing", 3, "Do nothing: there are no such tables.", ReplyOk},
+    {"digest", 2, "Return a digest of all keys and values.", DigestAll},
     {"digest-value", -2, "Return a digest of the value of each key.", DigestValues},
     {"error", 3, "Return an error of this text.", ReplyErrorText},
+    {"loadaof", 2, "Do nothing: the log has what is in memory.", ReplyOk},
     {"object", -3, "Return how the value of a key is kept.", DescribeObject},
+    {"pause-cron", 3, "Do nothing: there is no such timer.", ReplyOk},
     {"populate", -3, "Store keys that are not there: count [prefix] [size].", Populate},
     {"protocol", 3, "Return a reply of a type of the protocol.", ReplyOfType},
     {"quicklist-packed-threshold", 3, "Do nothing: lists are not kept so.", ReplyOk},
-    {"reload", -2, "Write a snapshot, and wait for it.", commands::RunSave},
+    {"reload", -2, "Write a snapshot, and wait for it; without a directory do nothing.", Reload},
     {"replybuffer", -3, "Do nothing: replies are not kept so.", ReplyOk},
     {"set-active-expire", 3, "Do nothing: expired keys are gone for every command.", ReplyOk},
     {"sleep", 3, "Let this worker do nothing for so many seconds.", Sleep},

@@ -7,6 +7,7 @@
 #include "server/commands.h"
 #include "server/expiry_args.h"
 #include "server/type_args.h"
+#include "types/hash_fields.h"
 #include "types/value_type.h"
 
 namespace skep {
@@ -37,6 +38,24 @@ Plan PlanDump(const ServerCall& call, Batch& batch) {
   return Plan::Requests();
 }
 
+// The hash without the fields that are due, with the deadlines of the wall clock; nothing if all
+// are due.
+std::optional<std::string_view> LiveHash(std::string_view value, const StoreNow& now,
+                                         Scratch& scratch) {
+  auto fields = types::ReadLiveHash(value, now.ms);
+  if (!fields) return value;  // which is then found to be malformed
+  if (fields->empty()) return std::nullopt;
+  for (types::HashField& field : *fields) field.deadline_ms = now.ToWall(field.deadline_ms);
+  return types::WriteHash(*fields, scratch);
+}
+// The hash with the deadlines of the store's time.
+std::string_view InStoreTime(std::string_view value, const StoreNow& now, Scratch& scratch) {
+  auto fields = types::ReadHash(value);
+  if (!fields) return value;
+  for (types::HashField& field : *fields) field.deadline_ms = now.FromWall(field.deadline_ms);
+  return types::WriteHash(*fields, scratch);
+}
+
 void FinishDump(const ServerCall& call, const Batch& batch, uint32_t slot) {
   const auto types = TypesOf(call);
   if (call.Refused(batch, slot, types.size())) return;
@@ -45,7 +64,14 @@ void FinishDump(const ServerCall& call, const Batch& batch, uint32_t slot) {
     if (!out.present) return call.reply().Null();
     if (out.type != type) continue;
     if (type == types::kString) return call.reply().Bulk(durable::DumpString(out.value));
-    const auto payload = durable::DumpCollection(type, out.value);
+    Scratch scratch;
+    std::string_view value = out.value;
+    if (type == types::kHash && types::HasDeadlineForm(value)) {
+      const auto live = LiveHash(value, call.now(), scratch);
+      if (!live) return call.reply().Null();
+      value = *live;
+    }
+    const auto payload = durable::DumpCollection(type, value);
     return payload ? call.reply().Bulk(*payload) : call.Error(types::kNoCollection);
   }
   call.Error(types::kNoCollection);
@@ -112,6 +138,9 @@ std::string_view MakeRestore(const ServerCall& call, const RestoreArgs& args, Sc
   if (!value) return scratch.Concat("ERR ", value.error().what());
   request.type = value->type;
   request.value = scratch.Copy(value->bytes);
+  if (value->type == types::kHash && types::HasDeadlineForm(request.value)) {
+    request.value = InStoreTime(request.value, call.now(), scratch);
+  }
   if (*lifetime_ms == 0) return {};
   return ParseDeadline(call.arg(2), args.is_absolute ? kUnixMilliseconds : kMilliseconds,
                        PastTimes::kInvalid, call.now(), call.command().name, scratch,
@@ -162,12 +191,72 @@ void RunRestore(const ServerCall& call) {
   FinishRestore(call, batch, 0);
 }
 
+// ---- MIGRATE
+
+// MIGRATE host port key database timeout [option ...] [KEYS key ...]: this server connects to no
+// other, but answers wrong words, and keys that are not there, as Redis does.
+constexpr size_t kMigrateKey = 3;
+constexpr size_t kMigrateOptions = 6;
+
+struct MigrateArgs {
+  std::span<const std::string_view> keys;
+  std::string_view error = {};
+};
+
+MigrateArgs ParseMigrate(std::span<const std::string_view> args) {
+  MigrateArgs parsed{.keys = args.subspan(kMigrateKey, 1)};
+  for (size_t i = kMigrateOptions; i < args.size(); ++i) {
+    const size_t more = args.size() - i - 1;
+    const bool is_flag =
+        EqualsIgnoringCase(args[i], "copy") || EqualsIgnoringCase(args[i], "replace");
+    if (is_flag) continue;
+    if (EqualsIgnoringCase(args[i], "auth") && more >= 1) {
+      i += 1;
+    } else if (EqualsIgnoringCase(args[i], "auth2") && more >= 2) {
+      i += 2;
+    } else if (EqualsIgnoringCase(args[i], "keys")) {
+      if (!args[kMigrateKey].empty()) {
+        return {.error =
+                    "ERR When using MIGRATE KEYS option, the key argument must be set to the "
+                    "empty string"};
+      }
+      parsed.keys = args.subspan(i + 1);
+      break;
+    } else {
+      return {.error = kSyntaxError};
+    }
+  }
+  const bool has_numbers = ParseInt64(args[kMigrateKey + 1]) && ParseInt64(args[kMigrateKey + 2]);
+  if (!has_numbers) parsed.error = kNotAnInteger;
+  return parsed;
+}
+
+Plan PlanMigrate(const Call& call, Batch& batch) {
+  const auto [keys, error] = ParseMigrate(call.args());
+  if (!error.empty()) return Plan::Error(error);
+  for (const std::string_view key : keys) {
+    batch.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  }
+  return Plan::Requests();
+}
+
+void FinishMigrate(const Call& call, const Batch& batch, uint32_t slot) {
+  const size_t keys = ParseMigrate(call.args()).keys.size();
+  bool has_key = false;
+  for (uint32_t i = slot; i < slot + keys; ++i) {
+    if (call.Refused(batch.outcome(i))) return;
+    has_key |= batch.outcome(i).present;
+  }
+  if (!has_key) return call.reply().SimpleString("NOKEY");
+  call.Error("ERR MIGRATE: this server connects to no other; use DUMP and RESTORE, or skep-dump");
+}
+
 using enum Command::Flag;
 
 constexpr Command kCommands[] = {
     {"dump",
      2,
-     kReadOnly | kRange | kAtomic | kKeyByKey,
+     kReadOnly | kRange | kAtomic | kKeyByKey | kWhole,
      1,
      1,
      1,
@@ -177,10 +266,14 @@ constexpr Command kCommands[] = {
      "Returns a value as RESTORE reads it.",
      {PlanGet, PlanDump},
      {FinishDumpString, FinishDump}},
-    {"restore", -4, kWrite | kStores, 1, 1, 1, "generic", "2.6.0",
+    {"migrate", -6, kWrite | kRange | kAtomic | kKeyByKey, 3, 3, 1, "generic", "2.6.0",
+     "host port key database timeout [COPY] [REPLACE] [AUTH password] [AUTH2 user password] "
+     "[KEYS key [key ...]]",
+     "Returns an error, or NOKEY if no key is there.", PlanMigrate, FinishMigrate},
+    {"restore", -4, kWrite | kStores | kWhole, 1, 1, 1, "generic", "2.6.0",
      "key milliseconds payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
      "Stores a value that DUMP has returned.", PlanRestore, FinishRestore, RunRestore},
-    {"restore-asking", -4, kWrite | kStores, 1, 1, 1, "server", "3.0.0",
+    {"restore-asking", -4, kWrite | kStores | kWhole, 1, 1, 1, "server", "3.0.0",
      "key milliseconds payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
      "Does what RESTORE does.", PlanRestore, FinishRestore, RunRestore},
 };

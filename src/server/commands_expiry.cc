@@ -188,14 +188,14 @@ Plan PlanPersist(const Call& call, Batch& batch) {
 Plan PlanGetEx(const Call& call, Batch& batch) {
   const auto expiry = ParseGetEx(call);
   if (!expiry) return Plan::Error(kSyntaxError);
-  Request request{.op = Op::kGet, .key = call.arg(1), .other = {}};
+  Request request{.op = Op::kGet, .flags = Request::kMayPin, .key = call.arg(1), .other = {}};
   const auto error =
       expiry->Resolve(call.now(), call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) {
     request.flags = Request::kNoValue;
   } else if (expiry->kind() != ExpiryOption::kNone) {
     request.op = Op::kExpire;
-    request.flags = Request::kReturnPrevious;
+    request.flags |= Request::kReturnPrevious;
     if (expiry->kind() == ExpiryOption::kPersist) request.when = Request::kHasDeadline;
   }
   batch.Add(request);

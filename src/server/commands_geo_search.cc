@@ -1,8 +1,9 @@
 // Commands that search for places in an area: GEOSEARCH, GEOSEARCHSTORE, GEORADIUS and its kin.
 //
-// The sorted set is read as a whole, and each of its members is looked at. As in Redis the words
-// are understood only then: what is wrong with the key's type, or with the member that the area is
-// around, is told before what is wrong with the words behind it.
+// The sorted set is read as a whole, and its members in the cells of the area (types/geo.h) are
+// looked at, in Redis's order. As in Redis the words are understood only when it has been read:
+// what is wrong with the key's type, or with the member that the area is around, is told before
+// what is wrong with the words behind it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -236,13 +237,15 @@ struct Hit {
 
 std::vector<Hit> Search(const SearchArgs& args, const Entries& entries) {
   std::vector<Hit> hits;
-  for (const types::Entry& entry : entries) {
-    if (!types::IsPlaceScore(entry.score)) continue;
-    const types::Place place = types::PlaceOfScore(entry.score);
-    const auto distance = types::DistanceWithin(args.area, place);
-    if (!distance) continue;
-    hits.push_back({.entry = entry, .place = place, .distance = *distance / args.metres});
-    if (args.is_any && hits.size() == static_cast<size_t>(args.count)) break;
+  const size_t hits_max = args.is_any ? static_cast<size_t>(args.count) : SIZE_MAX;
+  for (const types::ScoreRange& cell : types::CellsOf(args.area)) {
+    auto at = std::ranges::lower_bound(entries, cell.first, {}, &types::Entry::score);
+    for (; at != entries.end() && at->score < cell.end && hits.size() < hits_max; ++at) {
+      const types::Place place = types::PlaceOfScore(at->score);
+      const auto distance = types::DistanceWithin(args.area, place);
+      if (!distance) continue;
+      hits.push_back({.entry = *at, .place = place, .distance = *distance / args.metres});
+    }
   }
   // The nearest ones are wanted, unless any will do.
   const bool sorts = args.order != Order::kNone || (args.count > 0 && !args.is_any);
@@ -366,32 +369,32 @@ constexpr Shape kByMember = {.by_member = true, .may_store = true};
 constexpr Shape kByMemberRo = {.by_member = true};
 
 constexpr Command kCommands[] = {
-    {"georadius", -6, kWrite | kStores | kReadsFirst, 1, 1, 1, "geo", "3.2.0",
+    {"georadius", -6, kWrite | kStores | kReadsFirst | kWhole, 1, 1, 1, "geo", "3.2.0",
      "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] "
      "[COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]",
      "Returns or stores the places within a distance of a place.", PlanSearch<kRadius>,
      FinishSearch<kRadius>, RunStore<kRadius>},
-    {"georadius_ro", -6, kReadOnly, 1, 1, 1, "geo", "3.2.10",
+    {"georadius_ro", -6, kReadOnly | kWhole, 1, 1, 1, "geo", "3.2.10",
      "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] "
      "[COUNT count [ANY]] [ASC | DESC]",
      "Returns the places within a distance of a place.", PlanSearch<kRadiusRo>,
      FinishSearch<kRadiusRo>},
-    {"georadiusbymember", -5, kWrite | kStores | kReadsFirst, 1, 1, 1, "geo", "3.2.0",
+    {"georadiusbymember", -5, kWrite | kStores | kReadsFirst | kWhole, 1, 1, 1, "geo", "3.2.0",
      "key member radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] "
      "[ASC | DESC] [STORE key] [STOREDIST key]",
      "Returns or stores the places within a distance of a member.", PlanSearch<kByMember>,
      FinishSearch<kByMember>, RunStore<kByMember>},
-    {"georadiusbymember_ro", -5, kReadOnly, 1, 1, 1, "geo", "3.2.10",
+    {"georadiusbymember_ro", -5, kReadOnly | kWhole, 1, 1, 1, "geo", "3.2.10",
      "key member radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] "
      "[ASC | DESC]",
      "Returns the places within a distance of a member.", PlanSearch<kByMemberRo>,
      FinishSearch<kByMemberRo>},
-    {"geosearch", -7, kReadOnly, 1, 1, 1, "geo", "6.2.0",
+    {"geosearch", -7, kReadOnly | kWhole, 1, 1, 1, "geo", "6.2.0",
      "key FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM | FT | MI | "
      "BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] "
      "[WITHDIST] [WITHHASH]",
      "Returns the places in an area.", PlanSearch<kSearch>, FinishSearch<kSearch>},
-    {"geosearchstore", -8, kWrite | kStores | kReadsFirst, 1, 2, 1, "geo", "6.2.0",
+    {"geosearchstore", -8, kWrite | kStores | kReadsFirst | kWhole, 1, 2, 1, "geo", "6.2.0",
      "destination source FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM "
      "| FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [STOREDIST]",
      "Stores the places in an area.", nullptr, nullptr, RunStore<kSearchStore>},

@@ -7,6 +7,7 @@
 #include "server/command_tables.h"
 #include "server/commands.h"
 #include "server/member_scan.h"
+#include "server/portions.h"
 #include "server/type_args.h"
 #include "types/text.h"
 
@@ -91,21 +92,7 @@ void FinishHstrlen(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 void FinishHmget(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (call.Refused(out)) return;
-  const size_t fields = call.args().size() - 2;
-  RespWriter reply = call.reply();
-  reply.Array(fields);
-  std::string_view bytes = out.value;
-  for (size_t i = 0; i < fields; ++i) {
-    std::optional<std::string_view> value;
-    types::TakeMaybeText(bytes, &value);
-    if (value) {
-      reply.Bulk(*value);
-    } else {
-      reply.Null();
-    }
-  }
+  ReplyMaybeTexts(call, batch.outcome(slot), call.args().size() - 2);
 }
 
 void FinishHgetall(const Call& call, const Batch& batch, uint32_t slot) {
@@ -165,14 +152,42 @@ constexpr Command kCommands[] = {
      "Says whether a hash has a field.", PlanHstrlen, FinishHexists},
     {"hget", 3, kReads, 1, 1, 1, "hash", "2.0.0", "key field", "Returns the value of a field.",
      PlanHget, FinishText},
-    {"hgetall", 2, kReadOnly, 1, 1, 1, "hash", "2.0.0", "key",
-     "Returns all fields of a hash and their values.", PlanHgetall, FinishHgetall},
+    {"hgetall",
+     2,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "hash",
+     "2.0.0",
+     "key",
+     "Returns all fields of a hash and their values.",
+     PlanHgetall,
+     FinishHgetall,
+     nullptr,
+     {},
+     nullptr,
+     PortionsOfHash},
     {"hincrby", 4, kStoresFast, 1, 1, 1, "hash", "2.0.0", "key field increment",
      "Adds to the integer value of a field.", PlanHincrby, commands::FinishInteger},
     {"hincrbyfloat", 4, kStoresFast, 1, 1, 1, "hash", "2.6.0", "key field increment",
      "Adds to the floating-point value of a field.", PlanHincrbyfloat, FinishHincrbyfloat},
-    {"hkeys", 2, kReadOnly, 1, 1, 1, "hash", "2.0.0", "key", "Returns all fields of a hash.",
-     PlanHgetall, FinishHkeys},
+    {"hkeys",
+     2,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "hash",
+     "2.0.0",
+     "key",
+     "Returns all fields of a hash.",
+     PlanHgetall,
+     FinishHkeys,
+     nullptr,
+     {},
+     nullptr,
+     PortionsOfHash},
     {"hlen", 2, kReads, 1, 1, 1, "hash", "2.0.0", "key", "Returns how many fields a hash has.",
      PlanHlen, commands::FinishInteger},
     {"hmget", -3, kReads, 1, 1, 1, "hash", "2.0.0", "key field [field ...]",
@@ -199,8 +214,22 @@ constexpr Command kCommands[] = {
      "Sets a field of a hash if it does not exist.", PlanHsetnx, commands::FinishInteger},
     {"hstrlen", 3, kReads, 1, 1, 1, "hash", "3.2.0", "key field",
      "Returns the length of a field's value in bytes.", PlanHstrlen, FinishHstrlen},
-    {"hvals", 2, kReadOnly, 1, 1, 1, "hash", "2.0.0", "key", "Returns all values of a hash.",
-     PlanHgetall, FinishHvals},
+    {"hvals",
+     2,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "hash",
+     "2.0.0",
+     "key",
+     "Returns all values of a hash.",
+     PlanHgetall,
+     FinishHvals,
+     nullptr,
+     {},
+     nullptr,
+     PortionsOfHash},
 };
 
 }  // namespace

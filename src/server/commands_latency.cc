@@ -100,12 +100,40 @@ void LatencyDoctor(const ServerCall& call) {
   call.reply().Verbatim("txt", text);
 }
 
+// LATENCY GRAPH event: a column for each of its latest points, as high as its time.
+void LatencyGraph(const ServerCall& call) {
+  constexpr size_t kColumnsMax = 80;
+  constexpr uint64_t kRows = 8;
+  std::vector<LatencyMonitor::Point> points = call.state().latency().History(call.arg(2));
+  const std::vector<LatencyMonitor::Event> events = call.state().latency().Latest();
+  const auto event = std::ranges::find(events, call.arg(2), &LatencyMonitor::Event::name);
+  if (points.empty() || event == events.end()) {
+    return call.Error(fmt::format("ERR No samples available for event '{}'", call.arg(2)));
+  }
+  if (points.size() > kColumnsMax) points.erase(points.begin(), points.end() - kColumnsMax);
+  const auto [low, high] = std::ranges::minmax(points, {}, &LatencyMonitor::Point::ms);
+  std::string text = fmt::format("{} - high {} ms, low {} ms (all time high {} ms)\n{:-<{}}\n",
+                                 call.arg(2), high.ms, low.ms, event->ms_max, "", kColumnsMax);
+  for (uint64_t row = kRows; row > 0; --row) {
+    for (const LatencyMonitor::Point& point : points) {
+      text += point.ms * kRows >= row * std::max<uint64_t>(high.ms, 1) ? '#' : ' ';
+    }
+    text += '\n';
+  }
+  const uint64_t now_s = call.state().environment().clock.WallUs() / 1'000'000;
+  const auto ago_s = [&](const LatencyMonitor::Point& point) {
+    return now_s - std::min(now_s, point.unix_s);
+  };
+  text += fmt::format("from {} to {} seconds ago\n", ago_s(points.front()), ago_s(points.back()));
+  call.reply().Verbatim("txt", text);
+}
+
 // The number of calls that took no longer than each bound, as far as it grows.
-void ReplyHistogram(RespWriter reply, const Command& command, const CommandCounts& counts) {
+void ReplyHistogram(RespWriter reply, std::string_view name, const CommandCounts& counts) {
   constexpr uint64_t kNsPerUs = 1000;
   const auto buckets = static_cast<size_t>(
       std::ranges::count_if(counts.latency, [](uint64_t calls) { return calls > 0; }));
-  reply.Bulk(command.name);
+  reply.Bulk(name);
   reply.Map(2);
   reply.Bulk("calls");
   reply.Integer(static_cast<int64_t>(counts.calls));
@@ -124,23 +152,26 @@ void ReplyHistogram(RespWriter reply, const Command& command, const CommandCount
 void LatencyHistogram(const ServerCall& call) {
   const ServerCounts counts = call.administration().Counts();
   const auto names = call.args().subspan(2);
-  const auto is_wanted = [&](const Command& command) {
+  // The name of a command stands for its subcommands, too.
+  const auto is_wanted = [&](std::string_view command) {
     return names.empty() || std::ranges::any_of(names, [&](std::string_view name) {
-             return EqualsIgnoringCase(name, command.name);
+             return EqualsIgnoringCase(name, command) ||
+                    EqualsIgnoringCase(name, command.substr(0, command.find('|')));
            });
   };
   std::vector<size_t> found;
-  for (size_t i = 0; i < AllCommands().size(); ++i) {
-    if (counts.by_command[i].calls > 0 && is_wanted(AllCommands()[i])) found.push_back(i);
+  for (size_t i = 0; i < counts.by_command.size(); ++i) {
+    if (counts.by_command[i].calls > 0 && is_wanted(CountedCommands()[i].name)) found.push_back(i);
   }
   call.reply().Map(found.size());
   for (const size_t i : found) {
-    ReplyHistogram(call.reply(), AllCommands()[i], counts.by_command[i]);
+    ReplyHistogram(call.reply(), CountedCommands()[i].name, counts.by_command[i]);
   }
 }
 
 constexpr Subcommand kLatencySubcommands[] = {
     {"doctor", 2, "", "Return what is known of commands that took long.", LatencyDoctor},
+    {"graph", 3, "<event>", "Return a drawing of the latest times of an event.", LatencyGraph},
     {"histogram", -2, "[<command> ...]",
      "Return for each command how many of its calls took how many microseconds at most.",
      LatencyHistogram},

@@ -5,6 +5,7 @@
 #include "base/decimal.h"
 #include "server/command_tables.h"
 #include "server/commands.h"
+#include "server/portions.h"
 #include "server/type_args.h"
 #include "types/text.h"
 
@@ -179,8 +180,22 @@ constexpr Command kCommands[] = {
      "Puts elements before the front of a list.", PlanRest<&kPushLeft>, FinishInteger},
     {"lpushx", -3, kPushes, 1, 1, 1, "list", "2.2.0", "key element [element ...]",
      "Puts elements before the front of a list that exists.", PlanRest<&kPushxLeft>, FinishInteger},
-    {"lrange", 4, kReadOnly, 1, 1, 1, "list", "1.0.0", "key start stop",
-     "Returns elements of a list.", PlanNumbers<&kElements, 2, 1>, FinishTextArray},
+    {"lrange",
+     4,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "list",
+     "1.0.0",
+     "key start stop",
+     "Returns elements of a list.",
+     PlanNumbers<&kElements, 2, 1>,
+     FinishTextArray,
+     nullptr,
+     {},
+     nullptr,
+     PortionsOfList},
     {"lrem", 4, kWrite, 1, 1, 1, "list", "1.0.0", "key count element",
      "Removes elements that are equal to one.", PlanNumbers<&kRemove, 2, 0>, FinishInteger},
     {"lset", 4, kWrite | kStores, 1, 1, 1, "list", "1.0.0", "key index element",

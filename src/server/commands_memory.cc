@@ -43,15 +43,7 @@ void MemoryStats(const ServerCall& call) {
   ServerState& state = call.state();
   state.NoteMemory();
   const uint64_t used = state.keyspaces().budget().used();
-  uint64_t keys = 0;
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < state.keyspaces().count(); ++i) {
-    const Engine* const engine = state.keyspaces().if_used(i);
-    if (engine == nullptr) continue;
-    const EngineStatistics statistics = engine->Statistics();
-    keys += statistics.items;
-    bytes += statistics.bytes;
-  }
+  const auto [keys, bytes] = state.DatasetNow();
   const auto ratio = [](uint64_t a, uint64_t b) {
     return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
   };
@@ -90,7 +82,7 @@ constexpr Subcommand kMemorySubcommands[] = {
     {"purge", 2, "", "Do nothing: freed memory goes back to the system by itself.", MemoryPurge},
     {"stats", 2, "", "Return what memory is used for.", MemoryStats},
     {"usage", -3, "<key> [SAMPLES <count>]",
-     "Return the bytes of a key, its value and its deadline.", nullptr},
+     "Return the bytes of a key, its value and its deadline.", nullptr, 2},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Commands about keys as objects: OBJECT, COPY and what there is not between databases.
+#include <algorithm>
 #include <climits>
 #include <optional>
 #include <utility>
@@ -23,11 +24,14 @@ constexpr Subcommand kObjectSubcommands[] = {
     {"encoding", 3, "<key>",
      "Return how Redis would keep the value if it were stored anew: int, embstr, raw, listpack, "
      "intset, hashtable, quicklist or skiplist.",
-     nullptr},
-    {"freq", 3, "<key>", "Return an error: accesses are not counted.", nullptr},
-    {"idletime", 3, "<key>", "Return an error: the times of accesses are not kept.", nullptr},
-    {"refcount", 3, "<key>", "Return 1: a value belongs to its key alone.", nullptr},
+     nullptr, 2},
+    {"freq", 3, "<key>", "Return an error: accesses are not counted.", nullptr, 2},
+    {"idletime", 3, "<key>", "Return an error: the times of accesses are not kept.", nullptr, 2},
+    {"refcount", 3, "<key>", "Return 1: a value belongs to its key alone.", nullptr, 2},
 };
+
+constexpr std::string_view kNoSuchDatabase = "ERR DB index is out of range";
+constexpr std::string_view kSameObjects = "ERR source and destination objects are the same";
 
 struct CopyArgs {
   bool replaces = false;
@@ -46,7 +50,7 @@ std::string_view ParseCopy(std::span<const std::string_view> options, uint32_t k
       if (*to.keyspace < INT_MIN || *to.keyspace > INT_MAX) {
         return "ERR value is out of range, value must between -2147483648 and 2147483647";
       }
-      if (*to.keyspace < 0 || *to.keyspace >= keyspaces) return "ERR DB index is out of range";
+      if (*to.keyspace < 0 || *to.keyspace >= keyspaces) return kNoSuchDatabase;
     } else {
       return kSyntaxError;
     }
@@ -73,6 +77,18 @@ bool ReadAnyValue(const ServerCall& call, std::string_view key, Batch& read) {
   }
   call.Error(kWrittenAllTheTime);
   return false;
+}
+
+// Whether the key is there now; nullopt, with the error sent, if that cannot be told.
+std::optional<bool> IsPresentIn(const ServerCall& call, uint32_t keyspace, std::string_view key) {
+  Session& session = call.session();
+  const uint32_t own = std::exchange(session.keyspace, keyspace);
+  Batch look;
+  look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
+  call.Execute(look);
+  session.keyspace = own;
+  if (call.Refused(look)) return std::nullopt;
+  return look.outcome(0).present;
 }
 
 // Copies a value that the key has had at one instant to another keyspace at a later one: keyspaces
@@ -135,12 +151,33 @@ void FinishObject(const ServerCall& call, const Batch& batch, uint32_t slot) {
   call.Error(EqualsIgnoringCase(call.arg(1), "freq") ? kNoFrequency : kNoIdleTime);
 }
 
+// A key that would not be moved anyway, as it is absent or there is one of its name, is answered as
+// by Redis.
 void RunMove(const ServerCall& call) {
+  const auto to = ParseInt64(call.arg(2));
+  if (!to) return call.Error(kNotAnInteger);
+  if (*to < 0 || *to >= call.state().keyspaces().count()) return call.Error(kNoSuchDatabase);
+  const uint32_t own = call.session().keyspace;
+  if (*to == own) return call.Error(kSameObjects);
+  const auto source = IsPresentIn(call, own, call.arg(1));
+  if (!source) return;
+  const auto target = IsPresentIn(call, static_cast<uint32_t>(*to), call.arg(1));
+  if (!target) return;
+  if (!*source || *target) return call.reply().Integer(0);
   call.Error(
       "ERR MOVE: nothing happens in two databases at one instant; use COPY with DB, and DEL");
 }
 
 void RunSwapDb(const ServerCall& call) {
+  const auto first = ParseInt64(call.arg(1));
+  if (!first) return call.Error("ERR invalid first DB index");
+  const auto second = ParseInt64(call.arg(2));
+  if (!second) return call.Error("ERR invalid second DB index");
+  const int64_t count = call.state().keyspaces().count();
+  if (std::min(*first, *second) < 0 || std::max(*first, *second) >= count) {
+    return call.Error(kNoSuchDatabase);
+  }
+  if (*first == *second) return call.reply().SimpleString("OK");
   call.Error("ERR SWAPDB: nothing happens in two databases at one instant");
 }
 
@@ -155,7 +192,7 @@ void RunCopy(const ServerCall& call) {
   }
   const std::string_view from = call.arg(1);
   const std::string_view to = call.arg(2);
-  if (from == to) return call.Error("ERR source and destination objects are the same");
+  if (from == to) return call.Error(kSameObjects);
   const auto make = [&](const Batch& read, Batch& write) {
     const Outcome& found = read.outcome(0);
     if (!found.present) return;

@@ -86,7 +86,7 @@ void AwaitSyncOfAll(const ServerCall& call) {
 
 void ConfigSet(const ServerCall& call) {
   if (call.args().size() % 2 != 0) {
-    return call.Error("ERR wrong number of arguments for 'config|set' command");
+    return call.Error(kSyntaxError);
   }
   std::vector<OptionChange> changes;
   for (size_t i = 2; i + 1 < call.args().size(); i += 2) {
@@ -213,12 +213,29 @@ void RunFlushAll(const ServerCall& call) {
   if (!refused) call.reply().SimpleString("OK");
 }
 
+// SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE], or ABORT alone, which ends a shutdown that waits for
+// replicas: none does.
 void RunShutdown(const ServerCall& call) {
+  bool saves = false;
+  bool does_not_save = false;
+  bool aborts = false;
+  bool has_other = false;
   for (const std::string_view arg : call.args().subspan(1)) {
-    const bool known = EqualsIgnoringCase(arg, "nosave") || EqualsIgnoringCase(arg, "save") ||
-                       EqualsIgnoringCase(arg, "now") || EqualsIgnoringCase(arg, "force");
-    if (!known) return call.Error(kSyntaxError);
+    if (EqualsIgnoringCase(arg, "abort")) {
+      aborts = true;
+      continue;
+    }
+    has_other = true;
+    if (EqualsIgnoringCase(arg, "save")) {
+      saves = true;
+    } else if (EqualsIgnoringCase(arg, "nosave")) {
+      does_not_save = true;
+    } else if (!EqualsIgnoringCase(arg, "now") && !EqualsIgnoringCase(arg, "force")) {
+      return call.Error(kSyntaxError);
+    }
   }
+  if ((aborts && has_other) || (saves && does_not_save)) return call.Error(kSyntaxError);
+  if (aborts) return call.Error("ERR No shutdown in progress.");
   // As in Redis there is no reply: the connection closes.
   call.session().closing = true;
   call.administration().Stop();

@@ -5,6 +5,7 @@
 #include "server/command_tables.h"
 #include "server/commands.h"
 #include "server/member_scan.h"
+#include "server/portions.h"
 #include "server/type_args.h"
 #include "types/text.h"
 
@@ -169,8 +170,8 @@ void FinishSscan(const Caller& call, const Batch& batch, uint32_t slot) {
 using commands::FinishInteger;
 using enum Command::Flag;
 constexpr uint32_t kReads = kReadOnly | kFast;
-constexpr uint32_t kJoins = kReadOnly | kRange | kAtomic;
-constexpr uint32_t kJoinsAndStores = kWrite | kStores | kAtomic;
+constexpr uint32_t kJoins = kReadOnly | kRange | kAtomic | kWhole;
+constexpr uint32_t kJoinsAndStores = kWrite | kStores | kAtomic | kWhole;
 
 constexpr Command kCommands[] = {
     {"sadd", -3, kWrite | kStores | kFast, 1, 1, 1, "set", "1.0.0", "key member [member ...]",
@@ -191,8 +192,22 @@ constexpr Command kCommands[] = {
      "Stores the members that all sets have.", PlanJoinStore<&kIntersect>, FinishJoinStore},
     {"sismember", 3, kReads, 1, 1, 1, "set", "1.0.0", "key member",
      "Says whether a set has a member.", PlanSismember, FinishInteger},
-    {"smembers", 2, kReadOnly, 1, 1, 1, "set", "1.0.0", "key", "Returns all members of a set.",
-     PlanSmembers, FinishTextSet},
+    {"smembers",
+     2,
+     kReadOnly,
+     1,
+     1,
+     1,
+     "set",
+     "1.0.0",
+     "key",
+     "Returns all members of a set.",
+     PlanSmembers,
+     FinishTextSet,
+     nullptr,
+     {},
+     nullptr,
+     PortionsOfSet},
     {"smismember", -3, kReads, 1, 1, 1, "set", "6.2.0", "key member [member ...]",
      "Says which of the members a set has.", PlanSismember, FinishSmismember},
     {"smove", 4, kWrite | kStores | kFast | kAtomic, 1, 2, 1, "set", "1.0.0",

@@ -21,6 +21,7 @@
 #include "server/type_args.h"
 #include "types/collection.h"
 #include "types/elements.h"
+#include "types/hash_fields.h"
 #include "types/value_type.h"
 
 namespace skep {
@@ -124,11 +125,10 @@ class Lookups {
     const Outcome& out = batch_->outcome(slots_.find(std::pair(named->key, named->type()))->second);
     if (!out.present || out.type != named->type()) return std::nullopt;
     if (named->field.empty()) return out.value;
-    const auto texts = types::ReadTexts(out.value, 2);
-    for (size_t i = 0; texts && i < texts->size(); i += 2) {
-      if ((*texts)[i] == named->field) return (*texts)[i + 1];
-    }
-    return std::nullopt;
+    const auto fields = types::ReadLiveHash(out.value, batch_->now_ms());
+    if (!fields) return std::nullopt;
+    const auto at = std::ranges::find(*fields, named->field, &types::HashField::name);
+    return at == fields->end() ? std::nullopt : std::optional(at->value);
   }
 
  private:
@@ -344,12 +344,12 @@ void RunSort(const ServerCall& call) {
 using enum Command::Flag;
 
 constexpr Command kCommands[] = {
-    {"sort", -2, kWrite | kStores | kReadsFirst, 1, 1, 1, "generic", "1.0.0",
+    {"sort", -2, kWrite | kStores | kReadsFirst | kWhole, 1, 1, 1, "generic", "1.0.0",
      "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] "
      "[STORE destination]",
      "Sorts the elements of a list, a set or a sorted set, and may store them.", nullptr, nullptr,
      RunSort},
-    {"sort_ro", -2, kReadOnly | kRange | kReadsFirst, 1, 1, 1, "generic", "7.0.0",
+    {"sort_ro", -2, kReadOnly | kRange | kReadsFirst | kWhole, 1, 1, 1, "generic", "7.0.0",
      "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
      "Sorts the elements of a list, a set or a sorted set.", nullptr, nullptr, RunSort},
 };

@@ -40,9 +40,9 @@ std::optional<SetArgs> ParseSet(std::span<const std::string_view> args) {
   return set;
 }
 
-void ReplyValue(const Call& call, const Outcome& out) {
-  if (out.present) {
-    call.reply().Bulk(out.value);
+void ReplyValue(const Call& call, const Batch& batch, uint32_t slot) {
+  if (batch.outcome(slot).present) {
+    call.Bulk(batch, slot);
   } else {
     call.reply().Null();
   }
@@ -70,7 +70,12 @@ Plan PlanPairs(const Call& call, Batch& batch, bool only_if_absent) {
 }  // namespace
 
 Plan PlanGet(const Call& call, Batch& batch) {
-  batch.Get(call.arg(1));
+  batch.Add({.op = Op::kGet, .key = call.arg(1), .other = {}});
+  return Plan::Requests();
+}
+
+Plan PlanGetToSend(const Call& call, Batch& batch) {
+  batch.Add({.op = Op::kGet, .flags = Request::kMayPin, .key = call.arg(1), .other = {}});
   return Plan::Requests();
 }
 
@@ -83,7 +88,7 @@ Plan PlanSet(const Call& call, Batch& batch) {
   const auto set = ParseSet(call.args());
   if (!set) return Plan::Error(kSyntaxError);
   Request request{.op = set->op, .key = call.arg(1), .value = call.arg(2), .other = {}};
-  if (set->get) request.flags = Request::kReturnPrevious;
+  if (set->get) request.flags = Request::kReturnPrevious | Request::kMayPin;
   const auto error =
       set->expiry.Resolve(call.now(), call.command().name, batch.scratch(), request.deadline_ms);
   if (!error.empty()) return Plan::Error(error);
@@ -98,12 +103,12 @@ Plan PlanSetNx(const Call& call, Batch& batch) {
 }
 
 Plan PlanGetSet(const Call& call, Batch& batch) {
-  batch.Put(call.arg(1), call.arg(2), Request::kReturnPrevious);
+  batch.Put(call.arg(1), call.arg(2), Request::kReturnPrevious | Request::kMayPin);
   return Plan::Requests();
 }
 
 Plan PlanGetDel(const Call& call, Batch& batch) {
-  batch.Delete(call.arg(1), Request::kReturnPrevious);
+  batch.Delete(call.arg(1), Request::kReturnPrevious | Request::kMayPin);
   return Plan::Requests();
 }
 
@@ -152,14 +157,15 @@ Plan PlanGetRange(const Call& call, Batch& batch) {
   if (!first || !last) return Plan::Error(kNotAnInteger);
   // As in Redis, a part that ends before it begins is empty, also before the value's begin.
   const bool is_empty = *first < 0 && *last < 0 && *first > *last;
-  batch.GetRange(call.arg(1), {.first = is_empty ? INT64_MAX : *first, .last = *last});
+  batch.Add({.op = Op::kGet,
+             .flags = Request::kByteRange | Request::kMayPin,
+             .key = call.arg(1),
+             .bytes = {.first = is_empty ? INT64_MAX : *first, .last = *last}});
   return Plan::Requests();
 }
 
 void FinishGetRange(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (call.Refused(out)) return;
-  call.reply().Bulk(out.value);
+  if (!call.Refused(batch.outcome(slot))) call.Bulk(batch, slot);
 }
 
 Plan PlanSetRange(const Call& call, Batch& batch) {
@@ -185,9 +191,7 @@ void FinishSetRange(const Call& call, const Batch& batch, uint32_t slot) {
 }
 
 void FinishValue(const Call& call, const Batch& batch, uint32_t slot) {
-  const Outcome& out = batch.outcome(slot);
-  if (call.Refused(out)) return;
-  ReplyValue(call, out);
+  if (!call.Refused(batch.outcome(slot))) ReplyValue(call, batch, slot);
 }
 
 void FinishSet(const Call& call, const Batch& batch, uint32_t slot) {
@@ -195,7 +199,7 @@ void FinishSet(const Call& call, const Batch& batch, uint32_t slot) {
   const Request& request = batch.requests()[slot];
   if (call.Refused(out)) return;
   if (request.has(Request::kReturnPrevious)) {
-    ReplyValue(call, out);
+    ReplyValue(call, batch, slot);
   } else if (out.verdict == Verdict::kDone) {
     call.reply().SimpleString("OK");
   } else {
@@ -222,7 +226,7 @@ void FinishStrlen(const Call& call, const Batch& batch, uint32_t slot) {
 
 Plan PlanMget(const Call& call, Batch& batch) {
   for (const std::string_view key : call.args().subspan(1)) {
-    batch.Add({.op = Op::kGet, .flags = Request::kIfOfType, .key = key});
+    batch.Add({.op = Op::kGet, .flags = Request::kIfOfType | Request::kMayPin, .key = key});
   }
   return Plan::Requests();
 }
@@ -232,9 +236,8 @@ void FinishMget(const Call& call, const Batch& batch, uint32_t slot) {
   if (call.Refused(batch, slot, keys)) return;
   call.reply().Array(keys);
   for (size_t i = 0; i < keys; ++i, ++slot) {
-    const Outcome& out = batch.outcome(slot);
-    if (out.type == kPlainType) {
-      ReplyValue(call, out);
+    if (batch.outcome(slot).type == kPlainType) {
+      ReplyValue(call, batch, slot);
     } else {
       call.reply().Null();
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "engine/batch_writer.h"
 #include "server/commands.h"
 #include "server/optimistic_write.h"
 #include "server/rehearsal.h"
@@ -59,15 +60,20 @@ class Execution {
     const uint32_t shift = rehearsal_ != nullptr ? rehearsal_->Require(whole) : 0;
     if (shift > 0) {
       AddShifted(whole);
+      whole.set_notes_effects(BatchWriter(batch_).notes_effects());
       for (Step& step : steps_) step.slot += shift;
     }
     Batch& batch = shift > 0 ? whole : batch_;
     batch.set_scan_bytes_max(kTransactionScanBytesMax);
     batch.set_scan_visits_max(kTransactionScanKeysMax);
     replies_max_ = call_.AnswerBytesMax();
-    if (!batch.empty()) call_.Execute(batch);
+    std::vector<PlannedCommand> commands;
+    for (const Step& step : steps_) commands.push_back({step.slot, &step.call.command()});
+    if (!batch.empty()) call_.Execute(batch, commands);
     if (shift + conditions > 0 && !batch.applied()) {
-      return ReplyNotApplied(batch, shift, shift + conditions);
+      const bool has_ended = ReplyNotApplied(batch, shift, shift + conditions);
+      steps_.clear();  // none of them has run
+      return has_ended;
     }
     Reply(batch);
     return true;

@@ -209,8 +209,8 @@ void RunStore(const ServerCall& call) {
 }
 
 using enum Command::Flag;
-constexpr uint32_t kReads = kReadOnly | kRange | kAtomic;
-constexpr uint32_t kWrites = kWrite | kStores | kReadsFirst;
+constexpr uint32_t kReads = kReadOnly | kRange | kAtomic | kWhole;
+constexpr uint32_t kWrites = kWrite | kStores | kReadsFirst | kWhole;
 constexpr Shape kUnion = {Join::kUnion};
 constexpr Shape kInter = {Join::kIntersection};
 constexpr Shape kDiff = {Join::kDifference};

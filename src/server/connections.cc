@@ -8,18 +8,22 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/release_pages.h"
 #include "server/server_state.h"
 
 namespace skep {
 namespace {
 
-constexpr size_t kIdleCapacityMax = 1024;  // capacity of each buffer of an idle connection
+constexpr size_t kIdleCapacityMax = 1024;          // capacity of each buffer of an idle connection
+constexpr size_t kReservedFrom = size_t{1} << 20;  // bytes of an argument that have come
+constexpr size_t kInputReserveMax = size_t{65} << 20;  // the largest value, and some words
 constexpr uint64_t kEvictionPauseMs = 100;
 constexpr uint64_t kDrainMs = 1000;  // time for peers to take their replies at the end
 
 // Whether the session's replies are within client-output-buffer-limit.
 bool KeepsOutputLimit(Session& session, const TurnContext& turn) {
-  const OutputLimit& limit = turn.options().client_output_buffer_limit.normal;
+  const OutputLimits& limits = turn.options().client_output_buffer_limit;
+  const OutputLimit& limit = IsSubscribed(session) ? limits.pubsub : limits.normal;
   const uint64_t unsent = session.unsent();
   const bool is_over_soft = limit.soft_bytes != 0 && unsent > limit.soft_bytes;
   if (!is_over_soft) session.over_soft_ms = 0;
@@ -36,20 +40,47 @@ size_t ReadBytes(const Session& session, const TurnContext& turn, size_t room) {
   return std::min(room, kStrangerBytesMax + 1 - session.in.size());
 }
 
-// Drops the bytes of `out` that were sent.
+// Drops the bytes of `out` that were sent. Of a large rest none is moved: the pages of the bytes
+// before it are given back.
 void DropSent(Session& session) {
   if (session.unsent() == 0) {
     session.out_base += session.out.size();
     session.out_begin = 0;
+    session.sent_pages = {};
     Shrink(session.out);
+    return;
+  }
+  const size_t rest = session.out.size() - session.out_begin;
+  // A subscriber's messages go on, so its rest may never be short; the limit of its class bounds
+  // what is moved.
+  const bool gets_messages = IsSubscribed(session) || Monitors(session);
+  const bool goes_on = gets_messages && session.out_begin > rest;
+  if (rest > kUnsentMax && !goes_on) {
+    session.sent_pages.Release(session.out, session.out_begin);
   } else if (session.out_begin > session.out.size() / 2) {
-    session.out.erase(0, session.out_begin);
+    session.sent_pages = {};
+    if (session.out.capacity() > 2 * kUnsentMax) {
+      session.out = std::string(session.out, session.out_begin);
+    } else {
+      session.out.erase(0, session.out_begin);
+    }
     session.out_base += session.out_begin;
     session.out_begin = 0;
   }
 }
 
 }  // namespace
+
+void SentPages::Release(std::string& of, size_t sent) {
+  constexpr size_t kBytesMin = size_t{256} << 10;  // at once: it is a call of the system
+  if (of.data() != data_ || of.capacity() != capacity_) *this = {};
+  data_ = of.data();
+  capacity_ = of.capacity();
+  if (sent < sent_ + kBytesMin) return;
+  // A page that is sent in two steps stays.
+  bytes_ += ReleasePages(std::span(of).subspan(sent_, sent - sent_));
+  sent_ = sent;
+}
 
 void Shrink(std::string& buffer) {
   buffer.clear();
@@ -98,6 +129,11 @@ size_t Connections::Read(Session& session, std::span<char> room) {
 size_t Connections::ReadMore(Session& session) {
   const size_t had = session.in.size();
   const size_t room = std::clamp(session.wanted(), kReadBytesMin, kReadBytes);
+  // A string that grows step by step would be copied: of an argument of 64 MiB half, in one turn.
+  // Who has sent nothing yet gets no room for what it has announced.
+  if (had >= kReservedFrom && session.wanted() > kReadBytes) {
+    session.in.reserve(had + std::min(session.wanted(), kInputReserveMax) + kReadBytesMin);
+  }
   session.in.resize(had + ReadBytes(session, turn_, room));
   const ssize_t got = session.stream->Read(session.in.data() + had, session.in.size() - had);
   session.in.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
@@ -159,27 +195,46 @@ void Connections::UnqueueDatagram(Session& session) {
 }
 
 std::vector<Session*> Connections::Send() {
+  sent_bytes_ = 0;
   for (Session* const session : std::exchange(queued_, {})) {
+    if (sent_bytes_ >= kTurnSendBytesMax) {
+      queued_.push_back(session);
+      continue;
+    }
     session->queued = false;
     if (!session->closed) SendTo(*session);
   }
   return std::exchange(unstalled_, {});
 }
 
-void Connections::SendTo(Session& session) {
-  if (const size_t sendable = session.sendable(); sendable > 0) {
-    const ssize_t sent =
-        session.stream->Write(std::string_view(session.out).substr(session.out_begin, sendable));
-    if (sent < 0 && sent != -EAGAIN) return MarkClosed(session);
-    const size_t bytes = static_cast<size_t>(std::max<ssize_t>(sent, 0));
-    session.out_begin += bytes;
-    const uint64_t now_ms = turn_.monotonic_ms();
-    if (bytes > 0 || !session.write_blocked) session.taken_ms = now_ms;
-    session.write_blocked = bytes < sendable;
-    Bump(turn_.statistics().output_bytes, bytes);
-    Bump(turn_.statistics().writes);
-    if (bytes > 0) session.info->last_active_ms.store(now_ms, std::memory_order_relaxed);
+// Writes some of what may leave. Returns false if the stream is broken.
+bool Connections::Write(Session& session) {
+  const std::string_view own =
+      std::string_view(session.out).substr(session.out_begin, session.sendable());
+  const uint64_t at = session.out_base + session.out_begin;
+  ssize_t sent = 0;
+  if (session.pins.empty()) [[likely]] {
+    sent = session.stream->Write(own.substr(0, kSendBytesMax));
+  } else {
+    parts_.clear();
+    session.pins.List(own, at, kSendBytesMax, parts_);
+    sent = session.stream->Write(parts_);
   }
+  if (sent < 0 && sent != -EAGAIN) return false;
+  const size_t bytes = static_cast<size_t>(std::max<ssize_t>(sent, 0));
+  session.out_begin += session.pins.TakeSent(at, bytes);
+  const uint64_t now_ms = turn_.monotonic_ms();
+  if (bytes > 0 || !session.write_blocked) session.taken_ms = now_ms;
+  session.write_blocked = session.has_sendable();
+  sent_bytes_ += bytes;
+  Bump(turn_.statistics().output_bytes, bytes);
+  Bump(turn_.statistics().writes);
+  if (bytes > 0) session.info->last_active_ms.store(now_ms, std::memory_order_relaxed);
+  return true;
+}
+
+void Connections::SendTo(Session& session) {
+  if (session.has_sendable() && !Write(session)) return MarkClosed(session);
   DropSent(session);
   if (session.unsent() == 0 && session.closing && session.task == nullptr) {
     return MarkClosed(session);
@@ -191,13 +246,7 @@ void Connections::SendTo(Session& session) {
                     session.info->id, session.info->peer));
     return MarkClosed(session);
   }
-  if (!KeepsOutputLimit(session, turn_)) {
-    state_.log().Report(
-        Incident::kRepliesUnread,
-        fmt::format("client {} at {} closed: its replies exceed client-output-buffer-limit",
-                    session.info->id, session.info->peer));
-    return MarkClosed(session);
-  }
+  if (!KeepsOutputLimit(session, turn_)) return CloseForOutput(session);
   if (session.stalled && session.unsent() <= turn_.UnsentMax(session)) {
     session.stalled = false;
     (session.task != nullptr ? unstalled_ : resumed_).push_back(&session);
@@ -230,12 +279,21 @@ void Connections::UpdateAccount(Session& session) {
   const Transaction* const transaction = session.transaction.get();
   const PackedSession* const packed = session.packed.get();
   const uint64_t held = packed == nullptr ? 0 : packed->held_bytes() + packed->handle_bytes();
-  const uint64_t bytes = session.in.capacity() + session.out.capacity() + held +
-                         session.watched.bytes() +
+  const uint64_t out_bytes = session.out.capacity() - session.sent_pages.BytesOf(session.out);
+  // Room that is reserved for an argument takes memory as far as bytes have come.
+  const uint64_t in_bytes = std::min(session.in.capacity(), 2 * session.in.size() + kReadBytes);
+  const uint64_t bytes = in_bytes + out_bytes + held + session.watched.bytes() +
+                         (session.subscriber != nullptr ? session.subscriber->name_bytes : 0) +
                          (session.waiter != nullptr ? session.waiter->bytes() : 0) +
                          (transaction != nullptr ? transaction->bytes() : 0);
   Charge(session, bytes);
-  const uint64_t counted = bytes + (session.task != nullptr ? session.task->held_bytes() : 0);
+  const uint64_t pinned =
+      session.pins.bytes() + (packed == nullptr ? 0 : packed->held_pinned_bytes());
+  const uint64_t messages = session.subscriber == nullptr
+                                ? 0
+                                : session.subscriber->waiting_bytes.load(std::memory_order_relaxed);
+  const uint64_t counted =
+      bytes + pinned + messages + (session.task != nullptr ? session.task->held_bytes() : 0);
   if (counted != session.counted_bytes) state_.clients().Charge(counted, session.counted_bytes);
   session.counted_bytes = counted;
   session.info->memory_bytes.store(counted, std::memory_order_relaxed);
@@ -256,6 +314,14 @@ void Connections::MarkClosed(Session& session) {
   // Nothing is popped for it from now on.
   state_.waiters().Leave(*session.waiter, KeyWaiter::State::kTimedOut);
   session.waiter->session = nullptr;
+}
+
+void Connections::CloseForOutput(Session& session) {
+  state_.log().Report(
+      Incident::kRepliesUnread,
+      fmt::format("client {} at {} closed: its replies exceed client-output-buffer-limit",
+                  session.info->id, session.info->peer));
+  MarkClosed(session);
 }
 
 void Connections::MarkAllClosed() {
@@ -287,7 +353,8 @@ void Connections::EvictLargest() {
 
 void Connections::Upkeep() {
   const ServerOptions& options = turn_.options();
-  const bool has_soft_limit = options.client_output_buffer_limit.normal.soft_bytes != 0;
+  const bool has_soft_limit = options.client_output_buffer_limit.normal.soft_bytes != 0 ||
+                              state_.subscriptions().SubscriberCount() != 0;
   if (options.timeout == 0 && !has_soft_limit && !draining_) return;
   for (auto& [id, session] : sessions_) {
     if (IsOverdue(*session)) MarkClosed(*session);
@@ -296,7 +363,8 @@ void Connections::Upkeep() {
 }
 
 // A client that does not take its replies is as idle as one that sends nothing. A client that waits
-// for the server is not: its task works, or its command or its replies wait for a gate.
+// for the server is not: its task works, its command or its replies wait for a gate, or it waits
+// for messages.
 bool Connections::IsOverdue(const Session& session) const {
   const uint64_t now_ms = turn_.monotonic_ms();
   if (draining_) return now_ms >= drain_until_ms_;
@@ -304,7 +372,8 @@ bool Connections::IsOverdue(const Session& session) const {
   const uint64_t patience_ms = turn_.options().timeout * uint64_t{1000};
   if (session.write_blocked) return now_ms > session.taken_ms + patience_ms;
   const uint64_t last = session.info->last_active_ms.load(std::memory_order_relaxed);
-  return !session.paused() && !session.waiting && now_ms > last + patience_ms;
+  return !session.paused() && !session.waiting && !IsSubscribed(session) && !Monitors(session) &&
+         now_ms > last + patience_ms;
 }
 
 void Connections::Drain() {
@@ -325,6 +394,7 @@ void Connections::Reap() {
   std::erase_if(queued_, is_closed);
   std::erase_if(resumed_, is_closed);
   for (Session* const session : closed_) {
+    if (session->subscriber != nullptr) state_.subscriptions().Leave(*session->subscriber);
     if (session->task != nullptr) session->task->GiveUp(state_, *session);
     poller_.Remove(*session->stream);
     state_.clients().Remove(*session->info);

@@ -4,7 +4,8 @@
 //   Adopt, AdoptNew    another thread gives a stream; the next turn makes a session of it
 //   Read               once a turn, a bounded piece. UpdateInterest is the back-pressure: a paused
 //                      session is not read, and its unread bytes stay in the kernel
-//   Queue, Send        one write a connection a turn, of the bytes that the gates have released
+//   Queue, Send        one write a connection a turn, of the bytes that the gates have released; at
+//                      most kSendBytesMax, and of all connections about kTurnSendBytesMax
 //   Resume             the session may go on with the input it has
 //   MarkClosed, Reap   a connection that is to end is marked; at the end of the turn the worker
 //                      lets all rooms forget it, and it is reaped
@@ -20,7 +21,7 @@
 // Callers: the worker and its rooms (worker.h). Sessions of datagrams are queued here, too; their
 // port sends to them (datagram_port.h).
 //
-// It has 30 methods: a connection's life is one state machine on the fields of Session.
+// It has 32 methods: a connection's life is one state machine on the fields of Session.
 // Thread safety: the owning worker only, but for Adopt and count.
 #pragma once
 
@@ -30,6 +31,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,11 @@ class Connections {
  public:
   static constexpr size_t kReadBytes = 64 * 1024;     // at most, from a connection in a turn
   static constexpr size_t kReadBytesMin = 16 * 1024;  // at least, if the connection has them
+
+  // To a connection in a turn, at most; and how much makes the other connections wait for the next
+  // turn. The kernel copies what is sent.
+  static constexpr size_t kSendBytesMax = size_t{1} << 20;
+  static constexpr size_t kTurnSendBytesMax = size_t{4} << 20;
 
   // All arguments must outlive the connections.
   Connections(ServerState& state, WorkerPool& pool, TurnContext& turn, Poller& poller)
@@ -78,7 +85,10 @@ class Connections {
   std::vector<Session*> TakeQueuedDatagrams();
   // Takes a datagram's session off the queue, if it is there: its reply does not leave.
   void UnqueueDatagram(Session& session);
-  // Sends to all queued sessions. Returns those whose peer has read enough for their task to go on.
+  // Whether sessions are queued that the last turn has not sent to.
+  bool has_queued() const { return !queued_.empty(); }
+  // Sends to all queued sessions, or to as many as a turn may. Returns those whose peer has read
+  // enough for their task to go on.
   std::vector<Session*> Send();
 
   void Resume(Session& session) { resumed_.push_back(&session); }
@@ -93,6 +103,8 @@ class Connections {
   void Charge(Session& session, uint64_t bytes);
 
   void MarkClosed(Session& session);
+  // Closes a session that leaves more of its replies unread than client-output-buffer-limit allows.
+  void CloseForOutput(Session& session);
   // Marks the sessions that CLIENT KILL or maxmemory-clients ends.
   void MarkEnded();
   // Ends the largest clients of all workers while all together exceed maxmemory-clients.
@@ -114,6 +126,7 @@ class Connections {
  private:
   size_t Received(Session& session, ssize_t bytes);
   void SendTo(Session& session);
+  bool Write(Session& session);
   bool IsOverdue(const Session& session) const;
 
   ServerState& state_;
@@ -124,7 +137,9 @@ class Connections {
   std::vector<Session*> queued_;
   std::vector<Session*> queued_datagrams_;
   std::vector<Session*> resumed_;
-  std::vector<Session*> unstalled_;  // used by Send(): their tasks may go on
+  size_t sent_bytes_ = 0;                // in this turn
+  std::vector<std::string_view> parts_;  // used by Write()
+  std::vector<Session*> unstalled_;      // used by Send(): their tasks may go on
   std::vector<Session*> closed_;
   uint64_t ended_version_ = 0;  // the registry's, when MarkEnded() looked last
   uint64_t next_eviction_ms_ = 0;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -44,6 +45,11 @@ std::string SystemName() {
   return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
 }
 
+std::string Executable() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
 void ServerSection(Server& server, Out out) {
   const uint64_t now_ms = server.state().environment().clock.MonotonicMs();
   const uint64_t up_s = (now_ms - server.state().start_monotonic_ms()) / 1000;
@@ -60,11 +66,11 @@ void ServerSection(Server& server, Out out) {
                  "arch_bits:64\r\nmultiplexing_api:epoll\r\nprocess_id:{}\r\nrun_id:{}\r\n"
                  "tcp_port:{}\r\nserver_time_usec:{}\r\nuptime_in_seconds:{}\r\n"
                  "uptime_in_days:{}\r\nconfig_file:{}\r\nclock_behind_ms:{}\r\nworkers:{}\r\n"
-                 "engine:{}\r\n",
+                 "engine:{}\r\nexecutable:{}\r\nio_threads_active:0\r\n",
                  kVersion, kRedisVersion, SystemName(), getpid(), server.state().run_id(), port,
                  server.state().environment().clock.WallUs(), up_s, up_s / 86400,
                  options.config_file, server.state().time().Now().behind_ms, server.worker_count(),
-                 options.engine);
+                 options.engine, Executable());
 }
 
 void ClientsSection(Server& server, Out out) {
@@ -87,6 +93,11 @@ double Ratio(uint64_t a, uint64_t b) {
   return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
 }
 
+constexpr std::string_view kNoScripts =
+    "used_memory_vm_eval:0\r\nused_memory_vm_functions:0\r\nused_memory_scripts_eval:0\r\n"
+    "used_memory_functions:0\r\nnumber_of_cached_scripts:0\r\nnumber_of_functions:0\r\n"
+    "number_of_libraries:0\r\n";
+
 // What Redis counts and there is none of here (scripts, replicas, a cluster, defragmentation) is 0.
 void MemorySection(Server& server, Out out) {
   server.state().NoteMemory();
@@ -103,15 +114,23 @@ void MemorySection(Server& server, Out out) {
   tell("used_memory_peak", peak);
   fmt::format_to(out, "used_memory_peak_perc:{:.2f}%\r\n", 100 * Ratio(used, peak));
   tell("total_system_memory", system);
+  const uint64_t dataset = std::min(server.state().DatasetNow().bytes, used);
+  fmt::format_to(out,
+                 "used_memory_dataset:{}\r\nused_memory_dataset_perc:{:.2f}%\r\n"
+                 "used_memory_overhead:{}\r\n",
+                 dataset, 100 * Ratio(dataset, used), used - dataset);
   tell("used_memory_lua", 0);
+  tell("used_memory_vm_total", 0);
   tell("used_memory_scripts", 0);
-  fmt::format_to(out, "number_of_cached_scripts:0\r\nnumber_of_functions:0\r\n");
+  fmt::format_to(out, kNoScripts);
   tell("maxmemory", budget.limit());
   fmt::format_to(out,
                  "maxmemory_policy:{}\r\nmem_fragmentation_ratio:{:.2f}\r\n"
                  "mem_fragmentation_bytes:{}\r\nmem_not_counted_for_evict:0\r\n"
                  "mem_replication_backlog:0\r\nmem_clients_slaves:0\r\nmem_clients_normal:{}\r\n"
-                 "mem_cluster_links:0\r\nmem_allocator:libc\r\nactive_defrag_running:0\r\n",
+                 "mem_total_replication_buffers:0\r\nmem_cluster_links:0\r\n"
+                 "mem_allocator:libc\r\nactive_defrag_running:0\r\n"
+                 "lazyfree_pending_objects:0\r\nlazyfreed_objects:0\r\n",
                  server.options().maxmemory_policy, Ratio(resident, used),
                  static_cast<int64_t>(resident - used), server.clients().bytes());
 }
@@ -134,7 +153,8 @@ void PersistenceSection(Server& server, Out out) {
     fmt::format_to(out,
                    "loading:0\r\nasync_loading:0\r\nrdb_bgsave_in_progress:0\r\n"
                    "rdb_last_save_time:{}\r\nrdb_last_bgsave_status:ok\r\n"
-                   "rdb_last_bgsave_time_sec:-1\r\nrdb_saves:0\r\naof_enabled:0\r\n{}",
+                   "rdb_last_bgsave_time_sec:-1\r\nrdb_saves:0\r\naof_enabled:0\r\n"
+                   "aof_last_write_status:ok\r\n{}",
                    server.state().start_unix_s(), kNoForks);
     return;
   }
@@ -149,29 +169,34 @@ void PersistenceSection(Server& server, Out out) {
       "log_synced_position:{}\r\nlog_bytes_to_replay:{}\r\nlog_records:{}\r\nlog_changes:{}\r\n"
       "log_writes:{}\r\nlog_syncs:{}\r\nlog_sync_usec_max:{}\r\nlog_unsynced_ms:{}\r\n"
       "log_problem:{}\r\nlog_free_bytes:{}\r\n"
-      "rdb_bgsave_in_progress:{}\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:{}\r\n"
+      "rdb_changes_since_last_save:{}\r\nrdb_bgsave_in_progress:{}\r\n"
+      "rdb_current_bgsave_time_sec:{}\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:{}\r\n"
       "rdb_last_bgsave_time_sec:{}\r\nrdb_saves:{}\r\nsnapshot_items:{}\r\nsnapshot_bytes:{}\r\n"
       "snapshots_for_space:{}\r\n",
       status.ok() ? "ok" : "err", to_replay, snapshot.last_bytes, kNoForks, log.position,
       log.synced_position, to_replay, log.records, log.changes, log.writes, log.syncs,
       log.sync_ns_max / 1000, log.unsynced_ms, status.ok() ? "" : status.ToString(),
-      persistence->saver().free_bytes(), snapshot.is_saving ? 1 : 0,
+      persistence->saver().free_bytes(), snapshot.changes_since, snapshot.is_saving ? 1 : 0,
+      snapshot.is_saving ? static_cast<int64_t>(snapshot.saving_ms / 1000) : -1,
       LastSaveSeconds(server.state(), snapshot), snapshot.last_status.ok() ? "ok" : "err",
       snapshot.finished == 0 ? -1 : static_cast<int64_t>(snapshot.last_took_ms / 1000),
       snapshot.finished, snapshot.last_items, snapshot.last_bytes, snapshot.for_space);
 }
 
-// What Redis counts and there is none of here (replicas, evictions, messages, forks) is 0.
+// What Redis counts and there is none of here (replicas, evictions, forks) is 0.
 constexpr std::string_view kNeverCounted =
     "total_net_repl_input_bytes:0\r\ntotal_net_repl_output_bytes:0\r\nsync_full:0\r\n"
     "sync_partial_ok:0\r\nsync_partial_err:0\r\nevicted_keys:0\r\n"
     "total_eviction_exceeded_time:0\r\ncurrent_eviction_exceeded_time:0\r\n"
-    "pubsub_channels:0\r\npubsub_patterns:0\r\npubsubshard_channels:0\r\n"
     "latest_fork_usec:0\r\ntotal_forks:0\r\nmigrate_cached_sockets:0\r\n"
     "slave_expires_tracked_keys:0\r\nactive_defrag_hits:0\r\nactive_defrag_misses:0\r\n"
     "active_defrag_key_hits:0\r\nactive_defrag_key_misses:0\r\ntracking_total_keys:0\r\n"
     "tracking_total_items:0\r\ntracking_total_prefixes:0\r\nunexpected_error_replies:0\r\n"
-    "dump_payload_sanitizations:0\r\nio_threaded_reads_processed:0\r\n"
+    "dump_payload_sanitizations:0\r\ninstantaneous_input_repl_kbps:0.00\r\n"
+    "instantaneous_output_repl_kbps:0.00\r\nexpired_stale_perc:0.00\r\n"
+    "expired_time_cap_reached_count:0\r\ntotal_active_defrag_time:0\r\n"
+    "current_active_defrag_time:0\r\nreply_buffer_shrinks:0\r\nreply_buffer_expands:0\r\n"
+    "io_threaded_reads_processed:0\r\n"
     "io_threaded_writes_processed:0\r\n";
 
 void StatsSection(Server& server, Out out) {
@@ -184,6 +209,7 @@ void StatsSection(Server& server, Out out) {
     output += worker.output_rate.per_second();
   }
   constexpr double kKilo = 1024;
+  const Subscriptions& messages = server.state().subscriptions();
   fmt::format_to(
       out,
       "total_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
@@ -192,11 +218,14 @@ void StatsSection(Server& server, Out out) {
       "instantaneous_output_kbps:{:.2f}\r\nrejected_connections:{}\r\nexpired_keys:{}\r\n"
       "evicted_clients:{}\r\nkeyspace_hits:{}\r\nkeyspace_misses:{}\r\n"
       "total_error_replies:{}\r\ntotal_reads_processed:{}\r\ntotal_writes_processed:{}\r\n"
-      "total_batches:{}\r\ntotal_batch_requests:{}\r\n{}",
+      "total_batches:{}\r\ntotal_batch_requests:{}\r\nturn_bytes_max:{}\r\npubsub_channels:{}\r\n"
+      "pubsub_patterns:{}\r\npubsubshard_channels:{}\r\n{}",
       all.connections, all.commands, commands, all.input_bytes, all.output_bytes,
       static_cast<double>(input) / kKilo, static_cast<double>(output) / kKilo, all.rejected,
       all.expired_keys, all.evicted_clients, all.hits, all.misses, all.errors, all.reads,
-      all.writes, all.batches, all.batch_requests, kNeverCounted);
+      all.writes, all.batches, all.batch_requests, all.turn_bytes_max(),
+      messages.NameCount(ChannelKind::kChannel), messages.NameCount(ChannelKind::kPattern),
+      messages.NameCount(ChannelKind::kShard), kNeverCounted);
 }
 
 void CommandStatsSection(Server& server, Out out) {
@@ -208,7 +237,7 @@ void CommandStatsSection(Server& server, Out out) {
     fmt::format_to(out,
                    "cmdstat_{}:calls={},usec={},usec_per_call={:.2f},rejected_calls={},"
                    "failed_calls={}\r\n",
-                   AllCommands()[i].name, c.calls, c.ns / kNsPerUs,
+                   CountedCommands()[i].name, c.calls, c.ns / kNsPerUs,
                    Ratio(c.ns, c.calls) / static_cast<double>(kNsPerUs), c.rejected, c.failed);
   }
 }
@@ -239,17 +268,21 @@ void LatencyStatsSection(Server& server, Out out) {
     const CommandCounts& c = all.by_command[i];
     if (c.calls == 0) continue;
     fmt::format_to(out, "latency_percentiles_usec_{}:p50={:.3f},p99={:.3f},p99.9={:.3f}\r\n",
-                   AllCommands()[i].name, LatencyOf(c, 0.5), LatencyOf(c, 0.99),
+                   CountedCommands()[i].name, LatencyOf(c, 0.5), LatencyOf(c, 0.99),
                    LatencyOf(c, 0.999));
   }
 }
 
 void ClusterSection(Server&, Out out) { fmt::format_to(out, "cluster_enabled:0\r\n"); }
 
-void ReplicationSection(Server&, Out out) {
+// The identity of the data is that of the run, as for a master that never had a replica.
+void ReplicationSection(Server& server, Out out) {
   fmt::format_to(out,
                  "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\n"
-                 "master_repl_offset:0\r\nrepl_backlog_active:0\r\n");
+                 "master_replid:{}\r\nmaster_replid2:{:0>40}\r\nmaster_repl_offset:0\r\n"
+                 "second_repl_offset:-1\r\nrepl_backlog_active:0\r\n"
+                 "repl_backlog_first_byte_offset:0\r\nrepl_backlog_histlen:0\r\n",
+                 server.state().run_id(), "");
 }
 
 void CpuSection(Server&, Out out) {

@@ -2,6 +2,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "server/datagram_port.h"
 #include "wire/packed_reply.h"
@@ -21,8 +23,17 @@ void MessageReplies::Finish(Session& session, const packed::Header& header, cons
   connections_.Queue(session);
   std::string& out = gates_.ReplyTo(session, engine, ticket, header.has(packed::kSync));
   const size_t begin = out.size();
-  packed::AppendReply(out, header, batch, first_slot, header.count, turn_.now());
-  if (header.has(packed::kRemember) && session.packed->client() != 0) {
+  const bool is_remembered = header.has(packed::kRemember) && session.packed->client() != 0;
+  // A reply that is kept, or has to fit a datagram, is one string.
+  std::vector<packed::PinnedPart> pins;
+  const bool may_refer = !is_remembered && session.port == nullptr;
+  packed::AppendReply(out, header, batch, first_slot, header.count, turn_.now(),
+                      packed::kReplyBytesMax / 2, may_refer ? &pins : nullptr);
+  if (!pins.empty()) {
+    &out == &session.out ? session.Refer(std::move(pins))
+                         : session.packed->HoldPins(std::move(pins));
+  }
+  if (is_remembered) {
     memory_.Finish(session.packed->client(), header.id, std::string_view(out).substr(begin),
                    ticket);
   }

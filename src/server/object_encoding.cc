@@ -5,6 +5,7 @@
 #include "base/decimal.h"
 #include "types/collection.h"
 #include "types/elements.h"
+#include "types/hash_fields.h"
 #include "types/value_type.h"
 
 namespace skep {
@@ -37,18 +38,25 @@ bool IsIntset(const types::Texts& members, uint64_t count_max) {
 }  // namespace
 
 std::string_view EncodingOf(uint8_t type, std::string_view value, const ServerOptions& options) {
-  const auto texts = [&](size_t each) {
-    return types::ReadTexts(value, each).value_or(types::Texts());
-  };
   const bool is_small = !types::IsLarge(type);
   switch (types::KindOf(type)) {
-    case types::kHash:
-      return is_small && ArePacked(texts(2), 2 * options.hash_max_listpack_entries,
-                                   options.hash_max_listpack_value)
-                 ? kListpack
-                 : kHashtable;
+    case types::kHash: {
+      types::Texts both;
+      const auto fields = types::ReadHash(value).value_or(types::HashFields());
+      for (const types::HashField& field : fields) {
+        both.insert(both.end(), {field.name, field.value});
+      }
+      if (!is_small || !ArePacked(both, 2 * options.hash_max_listpack_entries,
+                                  options.hash_max_listpack_value)) {
+        return kHashtable;
+      }
+      return types::HasDeadlineForm(value) ? "listpackex" : kListpack;
+    }
     case types::kSet:
-      return is_small && IsIntset(texts(1), options.set_max_intset_entries) ? "intset" : kHashtable;
+      return is_small && IsIntset(types::ReadTexts(value, 1).value_or(types::Texts()),
+                                  options.set_max_intset_entries)
+                 ? "intset"
+                 : kHashtable;
     case types::kList:
       return kQuicklist;
     case types::kSortedSet:

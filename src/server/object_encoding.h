@@ -2,7 +2,8 @@
 //
 //   string      int, embstr, raw
 //   hash        listpack up to hash-max-listpack-entries fields, none of which, nor of their
-//               values, is longer than hash-max-listpack-value; else hashtable
+//               values, is longer than hash-max-listpack-value; else hashtable. Redis 7.4's
+//               listpackex instead of listpack if a field has a deadline
 //   set         intset if all members are integers, up to set-max-intset-entries; else hashtable
 //   list        quicklist
 //   sorted set  listpack up to zset-max-listpack-entries members, none of which is longer than

@@ -11,6 +11,7 @@
 #include "keyspace/keyspaces.h"
 #include "netindex/leaves/share_place.h"
 #include "ranges/served_ranges.h"
+#include "server/event_classes.h"
 #include "server/glob.h"
 #include "server/option_values.h"
 
@@ -92,6 +93,21 @@ struct ClientMemory {
   }
   static constexpr Status kNotMemoryOrPercent{Code::kInvalidArgument,
                                               "argument must be a memory or percent value"};
+};
+
+struct EventClasses {
+  static constexpr bool kIsList = false;
+  static Status Set(ServerOptions& options, std::string_view value) {
+    const auto classes = ParseEventClasses(value);
+    if (!classes) {
+      return {Code::kInvalidArgument, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."};
+    }
+    options.notify_keyspace_events = *classes;
+    return {};
+  }
+  static std::string Get(const ServerOptions& options) {
+    return TextOfEventClasses(options.notify_keyspace_events);
+  }
 };
 
 struct ServedRangesText {
@@ -231,6 +247,9 @@ constexpr OptionInfo kOptions[] = {
     Row<Bytes<&S::zset_max_listpack_value, 0>>(
         "zset-max-listpack-value", "BYTES", kAnyTime,
         "Length of members up to which OBJECT ENCODING calls a sorted set a listpack."),
+    Row<EventClasses>(
+        "notify-keyspace-events", "LETTERS", kAnyTime,
+        "Events of keys that are published, by Redis's letters, KEA say; none if empty."),
     Row<Number<&S::snapshot_age_ms, 1, INT64_MAX>>(
         "snapshot-age-ms", "MS", kAtStart,
         "Age at which a snapshot, and a KSCAN that reads it, ends."),

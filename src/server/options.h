@@ -67,6 +67,7 @@ struct ServerOptions {
   uint64_t set_max_intset_entries = 512;
   uint64_t zset_max_listpack_entries = 128;
   uint64_t zset_max_listpack_value = 64;
+  uint32_t notify_keyspace_events = 0;  // classes of events (key_events.h); 0: none
   uint64_t snapshot_age_ms = 5 * 60 * 1000;
   uint64_t cursor_ttl_ms = 10 * 60 * 1000;
   int64_t slowlog_log_slower_than = 10'000;  // microseconds; 0: every command; -1: none

@@ -6,6 +6,8 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "server/option_values.h"
 
@@ -96,7 +98,7 @@ TEST(Options, EveryRowSetsItsOwnMember) {
     bool set = false;
     for (const std::string_view value :
          {"no", "yes", "debug", "::1", "2097152", "7", "4096", "heads", "paper", "1=hash",
-          "zk=a:1,name=b,at=c:1", "tcp:a:1"}) {
+          "zk=a:1,name=b,at=c:1", "tcp:a:1", "KEA"}) {
       if (!set && option.get(options) != value) set = option.set(options, value).ok();
     }
     EXPECT_EQ(set, !one_choice);
@@ -118,6 +120,25 @@ TEST(Options, SavePointsArePairs) {
     EXPECT_FALSE(SetOption(options, "save", wrong).ok()) << wrong;
     EXPECT_EQ(options.save, "3600 1 300 100");
   }
+}
+
+// Goal: the letters of events are read and printed as Redis does; A stands for its classes.
+TEST(Options, EventsHaveLetters) {
+  ServerOptions options;
+  const OptionInfo& events = *FindOption("notify-keyspace-events");
+  for (const auto& [letters, printed] : {std::pair("KEA", "AKE"),
+                                         {"mKg$lshzxetd", "AKm"},
+                                         {"Ez$", "$zE"},
+                                         {"nK", "nK"},
+                                         {"AnE", "AE"},
+                                         {"", ""}}) {
+    EXPECT_TRUE(events.set(options, letters).ok()) << letters;
+    EXPECT_EQ(events.get(options), printed);
+  }
+  for (const std::string_view wrong : {"q", "KE A", "k", "KEA\n"}) {
+    EXPECT_FALSE(events.set(options, wrong).ok()) << wrong;
+  }
+  EXPECT_EQ(options.notify_keyspace_events, 0u);
 }
 
 TEST(Options, NamesIgnoreCaseAndMatchByPattern) {

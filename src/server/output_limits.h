@@ -3,8 +3,9 @@
 //   client-output-buffer-limit normal 1073741824 0 0 slave 268435456 67108864 60 pubsub ...
 //
 // The words are a class of clients, a hard limit, a soft limit, and for how many seconds the soft
-// one may be exceeded; 0: no limit. Every client here is of the class normal. The other classes are
-// kept as they were set, for tools that set all three.
+// one may be exceeded; 0: no limit. A client that has subscribed to messages is of the class
+// pubsub, every other one of the class normal. The class of replicas is kept as it was set, for
+// tools that set all three.
 #pragma once
 
 #include <array>

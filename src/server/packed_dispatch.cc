@@ -59,6 +59,11 @@ Status RefusalOf(ReplyMemory::Known state, uint64_t first_new) {
   return {Code::kAborted, "what became of the message is not known any more", first_new};
 }
 
+// Whether values in the reply to a message may be sent from where they lie (message_replies.h).
+bool MayPin(const Session& session, const Header& header) {
+  return session.port == nullptr && !header.has(packed::kRemember);
+}
+
 std::optional<uint8_t> CommonVersion(const packed::ClientHello& hello) {
   const bool common =
       hello.version_min <= packed::kVersion && packed::kVersion <= hello.version_max;
@@ -92,7 +97,8 @@ std::optional<size_t> PackedDispatch::DecodeHello(Session& session, std::string_
           .instance = host_.state().instance(),
           .features = (turn_.IsAuthenticated(session) ? 0u : packed::kNeedsAuth) |
                       (durable ? packed::kIsDurable : 0u) |
-                      (takes_datagrams_ ? packed::kTakesDatagrams : 0u) | packed::kHasTop,
+                      (takes_datagrams_ ? packed::kTakesDatagrams : 0u) | packed::kHasTop |
+                      packed::kGivesParts,
           .handles_max = PackedSession::kHandlesMax,
           .first_new = hello.client == 0 ? 0 : host_.state().replies().FirstNewId(hello.client)});
   session.info->last_command.store("packed", std::memory_order_relaxed);
@@ -187,7 +193,8 @@ bool PackedDispatch::AddToShared(Session& session, const Header& header, std::st
   }
   Batch& batch = batch_.Shared(header.keyspace);
   const auto first = static_cast<uint32_t>(batch.size());
-  const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch, turn_.now());
+  const Status decoded = packed::TakeRequests(payload, header.count, kNoLimit, batch, turn_.now(),
+                                              MayPin(session, header));
   const auto added = batch.requests().subspan(first);
   if (!decoded.ok() || batch.part_begins().size() > 0 ||
       !std::ranges::all_of(added, IsPoint, &Request::op)) {
@@ -237,7 +244,8 @@ Status PackedDispatch::SetUpApart(Session& session, const Header& header, std::s
   batch.set_scan_bytes_max(std::min<uint64_t>(limits.bytes, settings->scan_bytes_max));
   batch.set_scan_visits_max(
       static_cast<uint32_t>(std::min<uint64_t>(limits.visits, settings->scan_visits_max)));
-  return packed::TakeRequests(payload, header.count, limits.visits, batch, turn_.now());
+  return packed::TakeRequests(payload, header.count, limits.visits, batch, turn_.now(),
+                              MayPin(session, header));
 }
 
 }  // namespace skep

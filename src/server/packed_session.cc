@@ -21,9 +21,18 @@ std::string& PackedSession::Hold(ReleaseGate& gate, Version ticket) {
   return held_.emplace_back(Held{.gate = &gate, .ticket = ticket, .bytes = {}}).bytes;
 }
 
-bool PackedSession::PassGates(std::string& out) {
-  std::erase_if(held_, [&](const Held& held) {
+void PackedSession::HoldPins(std::vector<packed::PinnedPart> pins) {
+  for (const packed::PinnedPart& pin : pins) held_pinned_bytes_ += pin.value->size();
+  held_.back().pins = std::move(pins);
+}
+
+bool PackedSession::PassGates(std::string& out, std::vector<packed::PinnedPart>& pins) {
+  std::erase_if(held_, [&](Held& held) {
     if (!held.gate->IsReleased(held.ticket)) return false;
+    for (packed::PinnedPart& pin : held.pins) {
+      held_pinned_bytes_ -= pin.value->size();
+      pins.push_back({.at = out.size() + pin.at, .value = std::move(pin.value)});
+    }
     out.append(held.bytes);
     return true;
   });
@@ -35,6 +44,7 @@ bool PackedSession::PassGates(std::string& out) {
 void PackedSession::DropHeld() {
   held_.clear();
   held_bytes_ = 0;
+  held_pinned_bytes_ = 0;
 }
 
 Result<uint64_t> PackedSession::Keep(uint32_t keyspace, Snapshot snapshot) {

@@ -16,6 +16,7 @@
 #include "server/reply_memory.h"
 #include "skep/status.h"
 #include "skep/store.h"
+#include "wire/packed_reply.h"
 
 namespace skep {
 
@@ -44,14 +45,18 @@ class PackedSession {
 
   // Returns where the bytes of a reply go that waits for this ticket; valid until the next call.
   std::string& Hold(ReleaseGate& gate, Version ticket);
-  // Appends the replies that need not wait any more. Returns true if none is held then.
-  bool PassGates(std::string& out);
+  // Adds values to the reply that was held last.
+  void HoldPins(std::vector<packed::PinnedPart> pins);
+  // Appends the replies that need not wait any more, and their pins with their places in `out`.
+  // Returns true if none is held then.
+  bool PassGates(std::string& out, std::vector<packed::PinnedPart>& pins);
   // Drops the held replies.
   void DropHeld();
-  // Bytes of the replies that wait.
+  // Bytes of the replies that wait: of their own, and of their pins.
   size_t held_bytes() const {
     return held_bytes_ + (held_.empty() ? 0 : held_.back().bytes.size());
   }
+  size_t held_pinned_bytes() const { return held_pinned_bytes_; }
 
   // Memory of its snapshots and watches, without the versions and keys, which the engines count.
   size_t handle_bytes() const { return (snapshots_.size() + watches_.size()) * kHandleBytes; }
@@ -72,6 +77,7 @@ class PackedSession {
     ReleaseGate* gate;
     Version ticket;
     std::string bytes;
+    std::vector<packed::PinnedPart> pins = {};  // their places are in `bytes`
   };
   struct Pinned {
     uint32_t keyspace;
@@ -82,6 +88,7 @@ class PackedSession {
   ReplyMemory* replies_ = nullptr;  // null until EnterClient
   std::vector<Held> held_;          // in the order in which they were encoded
   size_t held_bytes_ = 0;           // of all held replies but the last, which may still grow
+  size_t held_pinned_bytes_ = 0;    // of the pins of all of them
   uint64_t last_number_ = 0;
   std::map<uint64_t, Pinned> snapshots_;
   struct Watched {

@@ -18,6 +18,11 @@
 // Replies. Commands of a connection that follow an incomplete one are replied to after it, though
 // they may be done. A message is replied to when it is complete.
 //
+// Long calls. A read of a large collection that would be long is left out of the batch of the turn
+// (Batch::set_portion_bytes_max), and so is a write of many of its members. A read is made here in
+// portions if its command can do that (portions.h). All else of a command is executed as it is,
+// beside the worker (side_thread.h); of a message, or if there is no such thread, by the worker.
+//
 // Answers. The answers of one command or message have a limit of kAnswerBytesMax of their own;
 // operations beyond that are refused.
 //
@@ -29,6 +34,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,7 +43,9 @@
 
 #include "base/memory_budget.h"
 #include "server/command.h"
+#include "server/portions.h"
 #include "server/session.h"
+#include "server/side_thread.h"
 #include "skep/batch.h"
 #include "wire/packed.h"
 
@@ -74,22 +82,49 @@ class PostponedTask final : public Task {
   bool Step(const ServerCall& call) override;
   void GiveUp(ServerState& state, Session& session) override;
   bool is_of_one_command() const override { return false; }
-  uint64_t held_bytes() const override { return charged_bytes_; }
+  uint64_t held_bytes() const override { return charged_bytes_ + pinned_bytes_; }
+  void GiveUpPin() override;
+  int patience_ms() const override;
 
  private:
+  // A batch that is executed beside the worker.
+  class SideBatch final : public SideJob {
+   public:
+    SideBatch(TurnContext& turn, Engine& engine, const Command& command)
+        : turn_(turn), engine_(engine), command_(command) {}
+    void Hold(MemoryBudget& budget) { SideJob::Hold(budget, batch.scratch().used()); }
+
+    Batch batch;
+    Version ticket = 0;
+
+   private:
+    void Run() override;
+
+    TurnContext& turn_;
+    Engine& engine_;
+    const Command& command_;
+  };
   // A reply that is still to be made.
   struct Reply {
     const Command* command = nullptr;  // null: a message, or an error
     std::optional<packed::Header> message;
     std::vector<std::string> args;  // words of the command; for an error its text
     Batch batch;
-    std::vector<uint32_t> left;  // postponed slots, ascending
+    std::vector<uint32_t> left;                // postponed slots, ascending
+    bool is_long = false;                      // one was left out because its answer is long
+    bool is_whole = false;                     // though that is long, it has no portions
+    std::unique_ptr<PortionedReply> portions;  // makes the reply
+    std::shared_ptr<SideBatch> aside;          // executes the first slots that are left
+    bool waits = false;  // the last piece has done nothing: others have a turn at its keys
     uint32_t keyspace = 0;
     Version ticket = 0;
   };
 
   Reply& Add(const Slots& slots);
   static void ExecutePiece(const ServerCall& call, Reply& reply);
+  static bool GoesAside(const ServerCall& call, const Reply& reply);
+  static void TakeOver(Reply& reply, const Batch& piece, Version ticket);
+  static bool StepPortions(const ServerCall& call, Reply& reply);
   void Finish(const ServerCall& call, const Reply& reply);
   static void EndReply(Session& session, size_t begin);
   void ChargeAll();
@@ -98,6 +133,7 @@ class PostponedTask final : public Task {
   MessageReplies& messages_;
   std::deque<Reply> replies_;
   uint64_t charged_bytes_ = 0;
+  uint64_t pinned_bytes_ = 0;  // of values that replies refer to, which the engine has charged
 };
 
 }  // namespace skep

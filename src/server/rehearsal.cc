@@ -149,14 +149,12 @@ Status Rehearsal::Perform(const Batch& batch, uint32_t from) {
 
 std::string Rehearsal::Run(const ServerCall& call, Batch& batch) {
   writes_.clear();
-  std::string& out = call.session().out;
-  const size_t begin = out.size();
+  const size_t begin = call.session().out.size();
   {
     const RehearsalScope scope(call, *this);
     call.command().alone(call);
   }
-  std::string reply = out.substr(begin);
-  out.resize(begin);
+  std::string reply = call.session().Cut(begin);
   for (const Request& r : writes_) batch.Add(r);
   return reply;
 }

@@ -13,6 +13,13 @@ constexpr uint32_t kTurnsUnsyncedMax = 3;  // turns that may add to a sync
 constexpr size_t kWaitingMin = 8;          // sessions that a sync on this thread serves
 constexpr uint32_t kInVainMax = 4;         // polls in a row
 
+// Whether the replies wait for that ticket or a later one of the gate already.
+bool Waits(const Session& session, const ReleaseGate& gate, Version ticket) {
+  if (session.marks.empty()) return false;
+  const Session::Mark& last = session.marks.back();
+  return last.gate == &gate && last.ticket >= ticket;
+}
+
 }  // namespace
 
 // The gate that the ticket has not passed; null if it has.
@@ -28,15 +35,23 @@ ReleaseGate* ReplyGates::ClosedGate(Engine& engine, Version ticket, bool syncs) 
 }
 
 void ReplyGates::Mark(Session& session, Engine& engine, Version ticket) {
-  if (!session.marks.empty()) {
-    const ReleaseGate& gate = GateOf(engine, session.wants_sync());
-    const Session::Mark& last = session.marks.back();
-    if (last.gate == &gate && last.ticket >= ticket) return;
-  }
+  if (Waits(session, GateOf(engine, session.wants_sync()), ticket)) return;
   ReleaseGate* const gate = ClosedGate(engine, ticket, session.wants_sync());
   if (gate == nullptr) return;
   session.marks.push_back({.from = session.out_end(), .gate = gate, .ticket = ticket});
   Await(session, *gate, ticket);
+}
+
+// The session that has the ticket's own mark sees to it that it is synced.
+void ReplyGates::MarkAs(Session& session, ReleaseGate& gate, Version ticket) {
+  if (gate.IsReleased(ticket) || Waits(session, gate, ticket)) return;
+  session.marks.push_back({.from = session.out_end(), .gate = &gate, .ticket = ticket});
+  Await(session, gate, ticket);
+}
+
+void ReplyGates::TakeOver(Session& session, const ReplyGates& gates, const Session& from) {
+  for (const Session::Mark& mark : from.marks) MarkAs(session, *mark.gate, mark.ticket);
+  for (const Unsynced& unsynced : gates.unsynced_) NoteUnsynced(unsynced);
 }
 
 std::string& ReplyGates::ReplyTo(Session& session, Engine& engine, Version ticket, bool syncs) {
@@ -113,6 +128,14 @@ void ReplyGates::ArrangeWakes() {
   }
 }
 
+// Sends on what its PackedSession has held and may leave. Returns true if it holds nothing then.
+bool ReplyGates::PassHeld(Session& session) {
+  std::vector<packed::PinnedPart> pins;
+  const bool is_done = session.packed->PassGates(session.out, pins);
+  session.Refer(std::move(pins));
+  return is_done;
+}
+
 std::vector<Session*> ReplyGates::Pass() {
   std::erase_if(awaited_, [](const Awaited& a) { return a.gate->IsReleased(a.ticket); });
   std::vector<Session*> waited = std::exchange(waiting_, {});
@@ -121,7 +144,7 @@ std::vector<Session*> ReplyGates::Pass() {
     while (!marks.empty() && marks.front().gate->IsReleased(marks.front().ticket)) {
       marks.pop_front();
     }
-    const bool holds = session->packed != nullptr && !session->packed->PassGates(session->out);
+    const bool holds = session->packed != nullptr && !PassHeld(*session);
     session->waiting = !marks.empty() || holds;
     if (session->waiting) waiting_.push_back(session);
   }

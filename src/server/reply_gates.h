@@ -39,9 +39,15 @@ namespace skep {
 class ReplyGates {
  public:
   explicit ReplyGates(std::shared_ptr<Poller> poller) : poller_(std::move(poller)) {}
+  // Gates for a session that is served on another thread, of which others take over what waits.
+  ReplyGates GatesBeside() const { return ReplyGates(poller_); }
 
   // The replies encoded for the session from here on wait until the engine has released the ticket.
   void Mark(Session& session, Engine& engine, Version ticket);
+  // Likewise for the ticket of another session's mark.
+  void MarkAs(Session& session, ReleaseGate& gate, Version ticket);
+  // Likewise for all marks of `from`, a session that `gates` have served on another thread.
+  void TakeOver(Session& session, const ReplyGates& gates, const Session& from);
   // Returns where to encode a message's reply that waits until the engine has released the ticket,
   // or synced it: the bytes that may be sent, or bytes held aside. Valid until the next call.
   std::string& ReplyTo(Session& session, Engine& engine, Version ticket, bool syncs);
@@ -85,6 +91,7 @@ class ReplyGates {
   void Await(Session& session, ReleaseGate& gate, Version ticket);
   void NoteUnsynced(const Unsynced& unsynced);
   void Sync(size_t sessions);
+  static bool PassHeld(Session& session);
   bool IsReleasedSoon();
   void ArrangeWakes();
 

@@ -93,10 +93,12 @@ Status Server::Run() {
   std::vector<std::thread> threads;
   for (auto& worker : workers_) {
     threads.emplace_back([this, &worker] {
+      worker->AllowSideThread();
       while (!worker->drained()) {
         if (stopping()) worker->Drain();
         worker->Turn(-1);
       }
+      worker->StopSideThread();
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -122,7 +124,10 @@ void Server::WakeAll() {
 
 ServerCounts Server::CountAll() {
   ServerCounts all;
-  for (const auto& worker : workers_) all.Add(worker->statistics());
+  for (const auto& worker : workers_) {
+    all.Add(worker->statistics());
+    all.AddBatches(worker->side_statistics());
+  }
   for (uint32_t i = 0; i < keyspaces().count(); ++i) {
     const Engine* const engine = keyspaces().if_used(i);
     if (engine != nullptr) all.expired_keys += engine->Statistics().expired_keys;

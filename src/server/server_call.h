@@ -19,9 +19,11 @@
 #include "engine/engine.h"
 #include "server/administration.h"
 #include "server/call.h"
+#include "server/message_delivery.h"
 #include "server/reply_gates.h"
 #include "server/server_state.h"
 #include "server/session.h"
+#include "server/side_thread.h"
 #include "server/turn_context.h"
 #include "server/waiting_sessions.h"
 
@@ -31,19 +33,32 @@ class ServerHost final : public CommandHost {
  public:
   // All arguments must outlive the host.
   ServerHost(ServerState& state, Administration& administration, TurnContext& turn,
-             ReplyGates& gates, WaitingSessions& waiting)
+             ReplyGates& gates, WaitingSessions& waiting, MessageDelivery& deliveries,
+             SideThread& side_thread, TurnContext& side_turn)
       : CommandHost(turn.now()),
         state_(state),
         administration_(administration),
         turn_(turn),
         gates_(gates),
-        waiting_(waiting) {}
+        waiting_(waiting),
+        deliveries_(deliveries),
+        side_thread_(side_thread),
+        side_turn_(side_turn) {}
 
   ServerState& state() const { return state_; }
   Administration& administration() const { return administration_; }
   TurnContext& turn() const { return turn_; }
   ReplyGates& gates() const { return gates_; }
   WaitingSessions& waiting() const { return waiting_; }
+  MessageDelivery& deliveries() const { return deliveries_; }
+  SideThread& side_thread() const { return side_thread_; }
+  // The context of the commands that this thread runs.
+  TurnContext& side_turn() const { return side_turn_; }
+  // A host for another thread, of commands that neither wait for keys nor send messages.
+  ServerHost HostBeside(TurnContext& turn, ReplyGates& gates) const {
+    return ServerHost(state_, administration_, turn, gates, waiting_, deliveries_, side_thread_,
+                      side_turn_);
+  }
   // The engine that the session's commands see: that of its keyspace, or what rehearses.
   Engine& EngineOf(const Session& session) const {
     return rehearsal_ != nullptr ? *rehearsal_ : state_.keyspaces().at(session.keyspace);
@@ -52,7 +67,10 @@ class ServerHost final : public CommandHost {
   void set_rehearsal(Engine* rehearsal) { rehearsal_ = rehearsal; }
   bool rehearses() const { return rehearsal_ != nullptr; }
 
-  void Execute(Session& session, Batch& batch) override;
+  void Execute(Session& session, Batch& batch, std::span<const PlannedCommand> commands) override;
+  size_t ReturnedBytesMax(const Session& session) const override {
+    return turn_.ReturnedBytesMax(session);
+  }
   size_t AnswerBytesMax(const Session& session) const override {
     return turn_.AnswerBytesMax(session);
   }
@@ -61,7 +79,7 @@ class ServerHost final : public CommandHost {
   uint64_t error_count() const override { return turn_.error_count(); }
   void CountCommand(Session& session, const Command& command,
                     std::span<const std::string_view> args, uint64_t ns, bool has_failed) override {
-    turn_.CountCommand(session, command, args, ns, has_failed);
+    turn_.CountCommand(session, command, args, ns, has_failed ? Ending::kFailed : Ending::kDone);
   }
 
  private:
@@ -70,6 +88,9 @@ class ServerHost final : public CommandHost {
   TurnContext& turn_;
   ReplyGates& gates_;
   WaitingSessions& waiting_;
+  MessageDelivery& deliveries_;
+  SideThread& side_thread_;
+  TurnContext& side_turn_;
   Engine* rehearsal_ = nullptr;
 };
 
@@ -95,6 +116,13 @@ class ServerCall : public Call {
   // The reply, and all replies encoded after it, wait until the engine has released the ticket.
   void Await(Engine& engine, Version ticket) const {
     server().gates().Mark(session(), engine, ticket);
+  }
+  MessageDelivery& deliveries() const { return server().deliveries(); }
+  ReplyGates& gates() const { return server().gates(); }
+  SideThread& side_thread() const { return server().side_thread(); }
+  TurnContext& side_turn() const { return server().side_turn(); }
+  ServerHost HostBeside(TurnContext& turn, ReplyGates& gates) const {
+    return server().HostBeside(turn, gates);
   }
   // Replies through a task from the next turn on.
   void Start(std::unique_ptr<Task> task) const { session().task = std::move(task); }

@@ -65,6 +65,7 @@ ServerState::ServerState(const ServerOptions& options, const Environment& enviro
                           static_cast<uint32_t>(environment.random.Next()))),
       instance_(environment.random.Next()),
       time_(environment.clock),
+      key_events_(subscriptions_, environment.clock, options.databases),
       cursors_(kCursors, options.cursor_ttl_ms, environment.random),
       key_scans_(kKeyScans, options.cursor_ttl_ms, environment.random),
       token_secret_{environment.random.Next(), environment.random.Next()} {}
@@ -123,12 +124,21 @@ Status ServerState::OpenKeyspaces(const ServerOptions& options, std::string* pro
   persistence_ = std::move(opened->persistence);
   keyspaces_ = std::move(opened->keyspaces);
   replies_ = std::make_unique<ReplyMemory>(keyspaces_->budget());
+  ConfigureEvents(options);
+  keyspaces_->VisitEach([this](uint32_t index, Engine& engine) {
+    ObserveExpiryOf(engine, key_events_.ExpiryOf(index));
+  });
   if (persistence_ == nullptr) return {};
   LogRecovery(log_.logger(), opened->report);
   log_.WatchClock(time().Now());
   ApplyToPersistence(options);
   log_.WatchDisk(*persistence_);
   return {};
+}
+
+void ServerState::ConfigureEvents(const ServerOptions& options) {
+  key_events_.Configure(options.notify_keyspace_events,
+                        options.client_output_buffer_limit.pubsub.hard_bytes);
 }
 
 void ServerState::ApplyToPersistence(const ServerOptions& options) {
@@ -145,10 +155,23 @@ std::string ServerState::SetOptions(std::span<const OptionChange> changes) {
     cursors_.set_ttl_ms(options.cursor_ttl_ms);
     key_scans_.set_ttl_ms(options.cursor_ttl_ms);
     SetLogLevel(log_.logger(), options);
+    ConfigureEvents(options);
     if (persistence_ != nullptr) ApplyToPersistence(options);
     if (hot_gets_ != nullptr) hot_gets_->NoteOptions();
     if (leaf_share_ != nullptr) leaf_share_->NoteOptions();
   });
+}
+
+Dataset ServerState::DatasetNow() {
+  Dataset all;
+  for (uint32_t i = 0; i < keyspaces_->count(); ++i) {
+    const Engine* const engine = keyspaces_->if_used(i);
+    if (engine == nullptr) continue;
+    const EngineStatistics statistics = engine->Statistics();
+    all.keys += statistics.items;
+    all.bytes += statistics.bytes;
+  }
+  return all;
 }
 
 void ServerState::NoteMemory() {

@@ -21,10 +21,12 @@
 #include "server/client_registry.h"
 #include "server/current_options.h"
 #include "server/cursor_table.h"
+#include "server/key_events.h"
 #include "server/key_waiters.h"
 #include "server/reply_memory.h"
 #include "server/server_log.h"
 #include "server/slow_log.h"
+#include "server/subscriptions.h"
 #include "server/unused_options.h"
 #include "skep/store.h"
 
@@ -39,6 +41,12 @@ class LeafShare;
 struct ScanCursor {
   std::string next_key;
   uint32_t keyspace;
+};
+
+// What the databases have in all.
+struct Dataset {
+  uint64_t keys = 0;
+  uint64_t bytes = 0;
 };
 
 class ServerState {
@@ -91,8 +99,12 @@ class ServerState {
   // The most bytes that memory has been seen to take; workers look at it now and then.
   void NoteMemory();
   uint64_t memory_peak() const { return memory_peak_.load(std::memory_order_relaxed); }
+  // Cost: that of Engine::Statistics() of each database.
+  Dataset DatasetNow();
   ClientPause& pause() { return pause_; }
   KeyWaiters& waiters() { return waiters_; }
+  Subscriptions& subscriptions() { return subscriptions_; }
+  KeyEvents& key_events() { return key_events_; }
   SlowLog& slow_log() { return slow_log_; }
   LatencyMonitor& latency() { return latency_; }
   // Null without the option xdp.
@@ -106,6 +118,7 @@ class ServerState {
   Status OpenKeyspaces(const ServerOptions& options, std::string* problem);
   Status OpenRanges(const ServerOptions& options, std::string* problem);
   Status OpenShare(const ServerOptions& options, std::string* problem);
+  void ConfigureEvents(const ServerOptions& options);
   void ApplyToPersistence(const ServerOptions& options);
 
   const Environment environment_;
@@ -120,6 +133,8 @@ class ServerState {
   StoreTime time_;  // used by a store in memory
 
   // Declared in the order in which they must outlive each other.
+  Subscriptions subscriptions_;
+  KeyEvents key_events_;               // engines tell it of keys that have expired
   std::unique_ptr<HotGets> hot_gets_;  // engines tell it of writes
   std::unique_ptr<durable::Persistence> persistence_;
   std::unique_ptr<Keyspaces> keyspaces_;

@@ -1,6 +1,5 @@
 #include "server/server_statistics.h"
 
-#include "server/command.h"
 #include "server/worker_statistics.h"
 
 namespace skep {
@@ -16,7 +15,10 @@ constexpr uint64_t ServerCounts::* kNumbers[] = {
 
 }  // namespace
 
-ServerCounts::ServerCounts() : by_command(AllCommands().size()), by_error(ErrorCodes().size()) {}
+ServerCounts::ServerCounts()
+    : turns_by_work(kTurnClasses),
+      by_command(CountedCommands().size()),
+      by_error(ErrorCodes().size()) {}
 
 void ServerCounts::Add(const WorkerStatistics& worker) {
   const auto load = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
@@ -32,14 +34,30 @@ void ServerCounts::Add(const WorkerStatistics& worker) {
   errors += load(worker.errors);
   hits += load(worker.hits);
   misses += load(worker.misses);
+  for (size_t i = 0; i < kTurnClasses; ++i) turns_by_work[i] += load(worker.turns_by_work[i]);
   for (size_t i = 0; i < by_command.size(); ++i) by_command[i] += worker.by_command.Of(i);
   for (size_t i = 0; i < by_error.size(); ++i) by_error[i] += worker.by_command.errors(i);
 }
 
+void ServerCounts::AddBatches(const WorkerStatistics& beside) {
+  batches += beside.batches.load(std::memory_order_relaxed);
+  batch_requests += beside.batch_requests.load(std::memory_order_relaxed);
+  hits += beside.hits.load(std::memory_order_relaxed);
+  misses += beside.misses.load(std::memory_order_relaxed);
+}
+
 void ServerCounts::Subtract(const ServerCounts& other) {
   for (const auto number : kNumbers) this->*number -= other.*number;
+  for (size_t i = 0; i < kTurnClasses; ++i) turns_by_work[i] -= other.turns_by_work[i];
   for (size_t i = 0; i < by_command.size(); ++i) by_command[i] -= other.by_command[i];
   for (size_t i = 0; i < by_error.size(); ++i) by_error[i] -= other.by_error[i];
+}
+
+uint64_t ServerCounts::turn_bytes_max() const {
+  for (size_t i = kTurnClasses; i > 0; --i) {
+    if (turns_by_work[i - 1] > 0) return TurnClassBytesMax(i - 1);
+  }
+  return 0;
 }
 
 }  // namespace skep

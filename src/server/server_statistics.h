@@ -22,12 +22,17 @@ struct ServerCounts {
   uint64_t hits = 0, misses = 0;
   uint64_t expired_keys = 0;              // of all databases
   uint64_t evicted_clients = 0;           // closed because of maxmemory-clients
-  std::vector<CommandCounts> by_command;  // as in AllCommands()
+  std::vector<uint64_t> turns_by_work;    // as in WorkerStatistics
+  std::vector<CommandCounts> by_command;  // as in CountedCommands()
   std::vector<uint64_t> by_error;         // as in ErrorCodes()
 
   ServerCounts();
   void Add(const WorkerStatistics& worker);
+  // What is counted of the batches alone: of commands that were run beside a worker.
+  void AddBatches(const WorkerStatistics& beside);
   void Subtract(const ServerCounts& other);
+  // What the turn with the most work had at most, within a factor of two; 0: there was no turn.
+  uint64_t turn_bytes_max() const;
 };
 
 // Thread-safe.

@@ -2,7 +2,8 @@
 //
 //   in   received, not yet a whole command. Empty most of the time: whole commands are executed
 //        from the read buffer of the turn (turn_batch.h) and never copied.
-//   out  replies, encoded in request order.
+//   out  replies, encoded in request order, without the long values that are pinned in the engine
+//        until they are sent (reply_pins.h).
 //
 //   sent          sendable                                end of out
 //   |  (on the wire)  |  may leave     |  waits for the gate  |
@@ -21,12 +22,15 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/network.h"
 #include "engine/engine.h"
 #include "server/client_registry.h"
 #include "server/packed_session.h"
+#include "server/reply_pins.h"
 #include "server/transaction.h"
 #include "wire/resp_decoder.h"
 
@@ -37,6 +41,7 @@ class ServerCall;
 class ServerState;
 struct Command;
 struct KeyWaiter;
+struct Subscriber;
 struct Session;
 
 // The bytes of input that are read and kept while a command waits for a key.
@@ -64,7 +69,7 @@ class Task {
 
 // A command whose task runs, and what it has had of the worker's time.
 struct RunningCommand {
-  const Command* command;
+  size_t counted_place;            // command_statistics.h
   std::vector<std::string> words;  // as SLOWLOG tells them (slow_log.h)
   uint64_t ns = 0;
 };
@@ -75,12 +80,32 @@ struct Silence {
 
   bool is_on = false;  // none is
   int skips = 0;       // commands until replies are sent again, this one among them
+  // The reply of this command is sent all the same: it confirms subscriptions.
+  bool is_confirmed = false;
 
-  bool holds() const { return is_on || skips > 0; }
+  bool holds() const { return (is_on || skips > 0) && !is_confirmed; }
   // Called when a command has its reply.
   void CountCommand() {
+    is_confirmed = false;
     if (skips > 0) --skips;
   }
+};
+
+// Memory of a string whose pages were given back, because its first bytes are not needed any more.
+// A string that has moved has none.
+class SentPages {
+ public:
+  // Gives the pages of the first `sent` bytes back.
+  void Release(std::string& of, size_t sent);
+  size_t BytesOf(const std::string& of) const {
+    return of.data() == data_ && of.capacity() == capacity_ ? bytes_ : 0;
+  }
+
+ private:
+  const char* data_ = nullptr;
+  size_t capacity_ = 0;
+  size_t sent_ = 0;   // bytes that were looked at
+  size_t bytes_ = 0;  // of the pages among them
 };
 
 struct Session {
@@ -96,11 +121,14 @@ struct Session {
   std::string in;
   std::string out;
   size_t out_begin = 0;    // bytes of `out` that were sent
+  SentPages sent_pages;    // memory of those that was given back
   uint64_t out_base = 0;   // position of out[0] in the stream of replies
+  ReplyPins pins;          // long values of the replies in `out`
   std::deque<Mark> marks;  // positions rise
   std::unique_ptr<Task> task;
   std::unique_ptr<RunningCommand> running;   // with a task of one command
   std::shared_ptr<KeyWaiter> waiter;         // while a command waits for a key; key_waiters.h
+  std::shared_ptr<Subscriber> subscriber;    // once it has subscribed; message_delivery.h
   std::unique_ptr<Transaction> transaction;  // since MULTI
   std::unique_ptr<PackedSession> packed;     // null unless it speaks the packed protocol
   WatchedKeys watched;                       // keys of `keyspace`
@@ -153,11 +181,27 @@ struct Session {
   void CountSync() {
     if (syncs > 0 && transaction == nullptr) --syncs;
   }
+  // Appends a value to the replies; or values at their places in `out`.
+  void Refer(ReplyPins::Value value) { pins.Add(out_end(), std::move(value)); }
+  void Refer(std::vector<packed::PinnedPart> values) {
+    for (packed::PinnedPart& part : values) pins.Add(out_base + part.at, std::move(part.value));
+  }
+  // Takes back what was encoded from byte `begin` of `out` on.
+  void TakeBack(size_t begin) {
+    out.resize(begin);
+    pins.DropBehind(out_end());
+  }
+  // Likewise, and returns it: the values in it that were pinned are copied.
+  std::string Cut(size_t begin) {
+    std::string reply = pins.Whole(std::string_view(out).substr(begin), out_base + begin);
+    TakeBack(begin);
+    return reply;
+  }
   // Called when a reply is encoded, or a part of one that goes on, from byte `begin` of `out` on:
   // takes it back if it is not to be sent.
   void EndReply(size_t begin) {
     if (silence.holds()) [[unlikely]]
-      out.resize(begin);
+      TakeBack(begin);
     if (task == nullptr && waiter == nullptr) silence.CountCommand();
   }
   // Called by EXEC and DISCARD.
@@ -173,10 +217,17 @@ struct Session {
   // Whether input is read though no command is executed.
   bool reads_ahead() const { return waiter != nullptr && !stalled && in.size() < kReadAheadMax; }
   size_t unsent() const {
-    return out.size() - out_begin + (packed == nullptr ? 0 : packed->held_bytes());
+    const size_t unreleased =
+        packed == nullptr ? 0 : packed->held_bytes() + packed->held_pinned_bytes();
+    return out.size() - out_begin + pins.bytes() + unreleased;
   }
+  // Bytes of `out` that may leave, with the pins among them and behind them.
   size_t sendable() const {
     return (marks.empty() ? out.size() : marks.front().from - out_base) - out_begin;
+  }
+  bool has_sendable() const {
+    const size_t bytes = sendable();
+    return bytes > 0 || pins.HasAt(out_base + out_begin);
   }
   uint64_t out_end() const { return out_base + out.size(); }
 };

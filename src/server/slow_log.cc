@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kWordsMax = 32;
 constexpr size_t kWordBytesMax = 128;
-constexpr std::string_view kSecret = "(redacted)";
 
 std::string WordToLog(std::string_view word) {
   if (word.size() <= kWordBytesMax) return std::string(word);
@@ -20,16 +19,23 @@ std::string WordToLog(std::string_view word) {
                      word.size() - kWordBytesMax);
 }
 
-// Whether the word at `index` is a password, or may be one.
+}  // namespace
+
 bool IsSecret(std::span<const std::string_view> args, size_t index) {
   if (index == 0) return false;
   if (EqualsIgnoringCase(args[0], "auth")) return true;
   if (EqualsIgnoringCase(args[0], "hello")) return index > 1;
-  return EqualsIgnoringCase(args[0], "config") && index > 1 &&
-         EqualsIgnoringCase(args[index - 1], "requirepass");
+  if (index == 1) return false;
+  const std::string_view before = args[index - 1];
+  if (EqualsIgnoringCase(args[0], "acl")) return EqualsIgnoringCase(args[1], "setuser");
+  if (EqualsIgnoringCase(args[0], "migrate")) {
+    return EqualsIgnoringCase(before, "auth") || EqualsIgnoringCase(before, "auth2") ||
+           EqualsIgnoringCase(args[index - 2], "auth2");
+  }
+  return EqualsIgnoringCase(args[0], "config") &&
+         (EqualsIgnoringCase(before, "requirepass") || EqualsIgnoringCase(before, "masterauth") ||
+          EqualsIgnoringCase(before, "masteruser"));
 }
-
-}  // namespace
 
 std::vector<std::string> WordsToLog(std::span<const std::string_view> args) {
   std::vector<std::string> words;

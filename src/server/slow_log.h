@@ -19,6 +19,10 @@
 
 namespace skep {
 
+// Whether the word at `index` is a password, or may be one.
+bool IsSecret(std::span<const std::string_view> args, size_t index);
+inline constexpr std::string_view kSecret = "(redacted)";
+
 // The words of a command as SLOWLOG tells them: at most 32, of at most 128 bytes each, the last of
 // which say how much was left out. Passwords are replaced.
 std::vector<std::string> WordsToLog(std::span<const std::string_view> args);

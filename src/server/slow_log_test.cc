@@ -35,7 +35,8 @@ TEST(SlowLog, WordsAreShort) {
   words[0] = long_word;
   const Words told = WordsToLog(words);
   ASSERT_EQ(told.size(), 32u);
-  EXPECT_EQ(told[0], std::string(128, 'x') + "... (2 more bytes)");
+  EXPECT_TRUE(told[0].starts_with(std::string(128, 'x')));
+  EXPECT_EQ(told[0].substr(128), "... (2 more bytes)");
   EXPECT_EQ(told[31], "... (2 more arguments)");
   words.resize(32);
   EXPECT_EQ(WordsToLog(words)[31], "w");
@@ -83,31 +84,46 @@ TEST(CommandStatistics, Buckets) {
   EXPECT_EQ(LatencyBucketOf(UINT64_MAX), kLatencyBuckets - 1);
 }
 
-// Goal: a command is counted where it stands in the table, and one that does not stand there
-// nowhere.
+size_t PlaceOf(std::initializer_list<std::string_view> words) {
+  return CountedPlace(*FindCommand(*words.begin()), std::span(words.begin(), words.size()));
+}
+
+std::string_view NameCounted(std::initializer_list<std::string_view> words) {
+  return CountedCommands()[PlaceOf(words)].name;
+}
+
+// Goal: a command is counted under its name, a call with a subcommand under that of the subcommand,
+// and one that does not stand in the table nowhere.
 TEST(CommandStatistics, Counts) {
   CommandStatistics statistics;
-  const Command& get = *FindCommand("get");
   static constexpr Command kOther{};
-  statistics.Count(get, 3000, false);
-  statistics.Count(get, 1, true);
-  statistics.Count(kOther, 1, true);
+  const size_t get = PlaceOf({"get", "client"});
+  const size_t other = CountedPlace(kOther, {});
+  statistics.Count(get, 3000, Ending::kDone);
+  statistics.Count(get, 1, Ending::kFailed);
+  statistics.Count(other, 1, Ending::kFailed);
   statistics.CountRejected(get);
-  statistics.CountRejected(kOther);
+  statistics.CountRejected(other);
   statistics.CountError("OOM command not allowed");
   statistics.CountError("SOMETHING else");
-  const auto index = static_cast<size_t>(&get - AllCommands().data());
-  const CommandCounts counts = statistics.Of(index);
+  EXPECT_EQ(NameCounted({"get", "client"}), "get");
+  const CommandCounts counts = statistics.Of(get);
   EXPECT_EQ(counts.calls, 2u);
   EXPECT_EQ(counts.ns, 3001u);
   EXPECT_EQ(counts.failed, 1u);
   EXPECT_EQ(counts.rejected, 1u);
   EXPECT_EQ(counts.latency[LatencyBucketOf(3000)], 1u);
   uint64_t all = 0;
-  for (size_t i = 0; i < AllCommands().size(); ++i) all += statistics.Of(i).calls;
+  for (size_t i = 0; i < CountedCommands().size(); ++i) all += statistics.Of(i).calls;
   EXPECT_EQ(all, 2u);
   EXPECT_EQ(statistics.errors(ErrorCodeOf("OOM x")), 1u);
   EXPECT_EQ(statistics.errors(ErrorCodeOf("ERR x")), 1u);
+  EXPECT_EQ(NameCounted({"config", "GET"}), "config|get");
+  EXPECT_EQ(NameCounted({"config", "set", "a"}), "config|set");
+  EXPECT_EQ(NameCounted({"config", "help"}), "config|help");
+  EXPECT_EQ(NameCounted({"config", "nosuch"}), "config");
+  EXPECT_EQ(NameCounted({"config"}), "config");
+  EXPECT_EQ(NameCounted({"zunionstore"}), "zunionstore");
 }
 
 // Goal: a rate is over the samples that are kept, and 0 before there is one.

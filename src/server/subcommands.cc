@@ -20,35 +20,40 @@ void ReplyHelp(const ServerCall& call, std::span<const Subcommand> subcommands) 
     reply.SimpleString(fmt::format("    {}", sub.summary));
   }
   reply.SimpleString("HELP");
-  reply.SimpleString("    Print this help.");
+  reply.SimpleString(fmt::format("    {}", kHelpSubcommand.summary));
 }
 
 bool IsHelp(std::span<const std::string_view> args) {
   return args.size() == 2 && EqualsIgnoringCase(args[1], "help");
 }
 
-// Null if there is no subcommand of that name.
-const Subcommand* Find(const Command& command, std::string_view name) {
+}  // namespace
+
+std::string FullName(const Command& command, std::string_view subcommand) {
+  return fmt::format("{}|{}", command.name, subcommand);
+}
+
+const Subcommand* FindSubcommand(const Command& command, std::string_view name) {
+  if (command.subcommands == nullptr) return nullptr;
   const auto subcommands = command.subcommands();
   const auto at = std::ranges::find_if(
       subcommands, [&](const Subcommand& s) { return EqualsIgnoringCase(name, s.name); });
   return at == subcommands.end() ? nullptr : &*at;
 }
 
-}  // namespace
-
 std::string SubcommandError(const Command& command, std::span<const std::string_view> args) {
   if (args.size() < 2 || IsHelp(args)) return {};
   if (EqualsIgnoringCase(args[1], "help")) {
     return fmt::format("ERR wrong number of arguments for '{}|help' command", command.name);
   }
-  const Subcommand* const sub = Find(command, args[1]);
+  const Subcommand* const sub = FindSubcommand(command, args[1]);
   if (sub == nullptr) {
     return fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", args[1].substr(0, 128),
                        UpperCase(command.name));
   }
   if (AcceptsCount(sub->arity, args.size())) return {};
-  return fmt::format("ERR wrong number of arguments for '{}|{}' command", command.name, sub->name);
+  return fmt::format("ERR wrong number of arguments for '{}' command",
+                     FullName(command, sub->name));
 }
 
 void ReplyWrongCount(const ServerCall& call) {
@@ -59,7 +64,7 @@ void ReplyWrongCount(const ServerCall& call) {
 
 void RunSubcommand(const ServerCall& call) {
   if (IsHelp(call.args())) return ReplyHelp(call, call.command().subcommands());
-  Find(call.command(), call.arg(1))->run(call);
+  FindSubcommand(call.command(), call.arg(1))->run(call);
 }
 
 }  // namespace skep

@@ -14,6 +14,7 @@ size_t Transaction::BytesOf(std::span<const std::string_view> args) {
 
 void Transaction::Add(const Command& command, std::span<const std::string_view> args) {
   if (doomed_) return;
+  writes_ |= command.has(Command::kWrite);
   queued_.push_back({.command = &command, .first_arg = ends_.size(), .arg_count = args.size()});
   for (const std::string_view arg : args) {
     words_ += arg;
@@ -27,6 +28,7 @@ void Transaction::Doom() {
   std::string().swap(words_);
   std::vector<size_t>().swap(ends_);
   doomed_ = true;
+  writes_ = false;
 }
 
 size_t Transaction::bytes() const {

@@ -54,6 +54,8 @@ class Transaction {
   bool doomed() const { return doomed_; }
 
   size_t size() const { return queued_.size(); }
+  // Whether a command of the queue may write.
+  bool writes() const { return writes_; }
   // Memory of the queue.
   size_t bytes() const;
 
@@ -78,6 +80,7 @@ class Transaction {
   std::vector<size_t> ends_;  // of each argument in words_
   std::vector<std::string_view> args_;
   bool doomed_ = false;
+  bool writes_ = false;
 };
 
 // How many keys a connection may watch: each is a condition to judge, and a copy of the key in the

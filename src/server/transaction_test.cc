@@ -87,8 +87,10 @@ TEST(Transaction, HoldsNothingOnceDoomed) {
 // says why it cannot.
 TEST(Transaction, EveryCommandHasAnAnswer) {
   // These commands execute no batch, start no task and reply at once.
-  constexpr std::string_view kRunInPlace[] = {"auth",  "client", "config",
-                                              "hello", "info",   "unwatch"};
+  constexpr std::string_view kRunInPlace[] = {
+      "auth",       "client",       "config",       "hello",       "info",
+      "psubscribe", "publish",      "pubsub",       "spublish",    "ssubscribe",
+      "subscribe",  "punsubscribe", "sunsubscribe", "unsubscribe", "unwatch"};
   for (const Command& command : AllCommands()) {
     SCOPED_TRACE(command.name);
     EXPECT_TRUE(command.plan == nullptr || command.finish != nullptr);

@@ -46,6 +46,8 @@ void TurnBatch::DropViewed() {
   for (Session* session : kept_) {
     if (session->in_used == session->in.size()) {
       Shrink(session->in);
+    } else if (session->in.capacity() > kReadBufferBytes) {
+      session->in = std::string(session->in, session->in_used);
     } else {
       session->in.erase(0, session->in_used);
     }
@@ -153,6 +155,7 @@ Batch* TurnBatch::BeginExclusive(Session& session, Batch::Kind kind) {
 Batch* TurnBatch::BeginSplit(Session& session) {
   if (BeginExclusive(session, Batch::Kind::kAtomic) == nullptr) return nullptr;
   apart_.set_answer_bytes_max(turn_.AnswerBytesMax(session));
+  apart_.set_returned_bytes_max(turn_.ReturnedBytesMax(session));
   return &apart_;
 }
 
@@ -171,6 +174,7 @@ void TurnBatch::EndExclusive(Session& session) {
 void TurnBatch::RunApart(Session& session, const packed::Header& header, Batch& batch) {
   if (batch.kind() == Batch::Kind::kAtomic) {
     batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
+    batch.set_returned_bytes_max(turn_.ReturnedBytesMax(session));
   } else {
     batch.set_work_bytes_max(kWorkBytesMax);
   }
@@ -196,11 +200,13 @@ void TurnBatch::Flush() {
     KeyspaceBatch& shared = batches_[keyspace];
     if (shared.batch.empty()) continue;
     shared.batch.set_work_bytes_max(kWorkBytesMax);
-    shared.ticket = turn_.Execute(keyspaces_.at(keyspace), shared.batch);
-    flushed_bytes_ += shared.batch.scratch().used() + shared.batch.work_bytes();
+    shared.batch.set_portion_bytes_max(kPortionBytesMax);
+    shared.ticket = turn_.Execute(keyspaces_.at(keyspace), shared.batch, CommandsOf(keyspace));
+    flushed_bytes_ +=
+        shared.batch.scratch().used() + shared.batch.work_bytes() + shared.batch.pinned_bytes();
   }
   for (Pending& p : pending_) {
-    p.error_count = turn_.error_count();
+    p.errors = turn_.error_counts();
     if (p.message) {
       FinishMessage(*p.session, *p.message, SlotsOf(p));
     } else if (!p.session->closed) {
@@ -221,6 +227,18 @@ void TurnBatch::Flush() {
   ++flush_;
 }
 
+// The commands that have added the requests of a shared batch, if events are to be told.
+std::span<const PlannedCommand> TurnBatch::CommandsOf(uint32_t keyspace) {
+  commands_.clear();
+  if (!host_.state().key_events().wanted()) [[likely]]
+    return commands_;
+  for (const Pending& p : pending_) {
+    if (p.slot_count == 0 || p.keyspace != keyspace) continue;
+    commands_.push_back({.first_slot = p.first_slot, .command = p.command});
+  }
+  return commands_;
+}
+
 // Each command has an equal share of the time that the flush took. If the flush was slow and no
 // share is, the command with the most bytes is noted for it.
 void TurnBatch::CountCommands(uint64_t ns) {
@@ -231,9 +249,9 @@ void TurnBatch::CountCommands(uint64_t ns) {
   for (size_t i = 0; i < pending_.size(); ++i) {
     const Pending& p = pending_[i];
     if (p.command == nullptr) continue;
-    const uint64_t errors_after =
-        i + 1 < pending_.size() ? pending_[i + 1].error_count : turn_.error_count();
-    turn_.CountCommand(*p.session, *p.command, args_of(p), share_ns, errors_after != p.error_count);
+    const ErrorCounts after =
+        i + 1 < pending_.size() ? pending_[i + 1].errors : turn_.error_counts();
+    turn_.CountCommand(*p.session, *p.command, args_of(p), share_ns, after.EndingSince(p.errors));
   }
   if (!turn_.IsSlow(ns) || turn_.IsSlow(share_ns)) return;
   const Pending* largest = nullptr;

@@ -136,7 +136,7 @@ class TurnBatch {
     uint32_t slot_count = 0;
     std::string_view error;
     std::optional<packed::Header> message;
-    uint64_t error_count = 0;  // errors that were counted before it was finished
+    ErrorCounts errors;  // that were counted before it was finished
   };
   struct KeyspaceBatch {
     Batch batch;
@@ -146,6 +146,7 @@ class TurnBatch {
 
   Pending& Pend(Session& session, std::span<const std::string_view> args);
   PostponedTask::Slots SlotsOf(const Pending& pending) const;
+  std::span<const PlannedCommand> CommandsOf(uint32_t keyspace);
   void FinishCommand(const Pending& pending);
   void CountCommands(uint64_t ns);
   void FinishMessage(Session& session, const packed::Header& header,
@@ -171,6 +172,7 @@ class TurnBatch {
   std::vector<Pending> pending_;
   std::vector<std::string_view> args_;  // words of the pending commands
   std::vector<KeyspaceBatch> batches_;  // by keyspace
+  std::vector<PlannedCommand> commands_;
   std::vector<uint32_t> used_keyspaces_;
   Batch apart_, apart_atomic_{Batch::Kind::kAtomic};  // for commands that run by themselves
   uint64_t work_before_exclusive_ = 0;

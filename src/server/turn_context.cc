@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/monitor.h"
 #include "server/server_state.h"
 #include "server/slow_log.h"
 
@@ -17,10 +18,15 @@ constexpr uint64_t kUsPerSecond = 1'000'000;
 
 }  // namespace
 
-void TurnContext::Begin() {
+void TurnContext::BeginBeside() {
   monotonic_ms_ = state_.environment().clock.MonotonicMs();
   now_ = state_.time().Now();
   RefreshOptions();
+}
+
+void TurnContext::Begin() {
+  BeginBeside();
+  Bump(statistics_.turns_by_work[TurnClassOf(work_bytes_ - work_before_turn_)]);
   work_before_turn_ = work_bytes_;
 }
 
@@ -37,14 +43,16 @@ void TurnContext::RefreshOptions() {
   }
 }
 
-size_t TurnContext::AnswerBytesMax(const Session& session) const {
-  uint64_t max = kAnswerBytesMax;
+size_t TurnContext::ReturnedBytesMax(const Session& session) const {
   // maxmemory-clients does not bound a client that is exempt from it, nor a datagram's reply, which
   // is not kept.
   const bool counts = session.port == nullptr && !session.info->is_kept;
-  if (client_bytes_max_ != 0 && counts) {
-    max = std::clamp<uint64_t>(client_bytes_max_, kAnswerBytesMin, max);
-  }
+  if (client_bytes_max_ == 0 || !counts) return kAnswerBytesMax;
+  return std::clamp<uint64_t>(client_bytes_max_, kAnswerBytesMin, kAnswerBytesMax);
+}
+
+size_t TurnContext::AnswerBytesMax(const Session& session) const {
+  uint64_t max = ReturnedBytesMax(session);
   const MemoryBudget& budget = state_.keyspaces().budget();
   if (const uint64_t limit = budget.limit(); limit != 0) {
     const uint64_t left = limit - std::min(limit, budget.used());
@@ -53,8 +61,9 @@ size_t TurnContext::AnswerBytesMax(const Session& session) const {
   return max;
 }
 
-Version TurnContext::Execute(Engine& engine, Batch& batch) {
-  const Version ticket = ExecuteAlone(engine, batch);
+Version TurnContext::Execute(Engine& engine, Batch& batch,
+                             std::span<const PlannedCommand> commands) {
+  const Version ticket = ExecuteAlone(engine, batch, commands);
   if (KeyWaiters& waiters = state_.waiters(); waiters.size() > 0) {
     waiters.Serve(engine, batch,
                   [this](Engine& its, Batch& pop) { return ExecuteAlone(its, pop); });
@@ -66,16 +75,23 @@ void TurnContext::ServeWaiters() {
   state_.waiters().ServeMore([this](Engine& its, Batch& pop) { return ExecuteAlone(its, pop); });
 }
 
-Version TurnContext::ExecuteAlone(Engine& engine, Batch& batch) {
+Version TurnContext::ExecuteAlone(Engine& engine, Batch& batch,
+                                  std::span<const PlannedCommand> commands) {
+  if (state_.key_events().wanted()) [[unlikely]]
+    KeyEvents::Prepare(batch);
   batch.set_now_ms(now_.ms);
   if (batch.kind() == Batch::Kind::kAtomic) batch.set_work_bytes_max(kAtomicWorkBytesMax);
   ranges::RangeOwner* const owner = state_.range_owner();
   const bool has_owner = owner != nullptr && &engine == &owner->engine();
   const Version ticket = has_owner ? owner->Execute(batch) : engine.Execute(batch);
-  work_bytes_ += batch.work_bytes() + kRequestWorkBytes * batch.size();
+  work_bytes_ += batch.work_bytes() + batch.pinned_bytes() + kRequestWorkBytes * batch.size();
   Bump(statistics_.batches);
   Bump(statistics_.batch_requests, batch.size());
   CountLookups(batch);
+  if (!state_.key_events().wanted()) [[likely]]
+    return ticket;
+  const auto keyspace = state_.keyspaces().index_of(engine);
+  if (keyspace) state_.key_events().Tell(*keyspace, batch, commands, engine.gate(), ticket);
   return ticket;
 }
 
@@ -96,11 +112,21 @@ void TurnContext::CountLookups(const Batch& batch) {
 }
 
 void TurnContext::CountCommand(const Session& session, const Command& command,
-                               std::span<const std::string_view> args, uint64_t ns,
-                               bool has_failed) {
-  statistics_.by_command.Count(command, ns, has_failed);
+                               std::span<const std::string_view> args, uint64_t ns, Ending ending,
+                               bool was_told) {
+  CommandStatistics& counted = statistics_.by_command;
+  counted.Count(counted.PlaceOf(command, args), ns, ending);
+  if (!was_told) TellMonitors(session, command, args);
   if (IsSlow(ns)) [[unlikely]]
     NoteSlow(session, WordsToLog(args), ns);
+}
+
+void TurnContext::TellMonitors(const Session& session, const Command& command,
+                               std::span<const std::string_view> args) {
+  if (state_.subscriptions().MonitorCount() == 0) [[likely]]
+    return;
+  skep::TellMonitors(state_, session, command, args,
+                     options_.client_output_buffer_limit.normal.hard_bytes);
 }
 
 void TurnContext::NoteSlow(const Session& session, std::vector<std::string> words, uint64_t ns) {

@@ -1,9 +1,9 @@
 // turn_context.h: the state of one turn of a worker: its instant, the options, limits for sessions,
 // and the work that was done so far.
 //
-// Work is the bytes that batches look at (Batch::work_bytes), a constant for each request, and the
-// replies of commands that run alone. Once a turn has had kWorkBytesMax (HasWorked), commands that
-// cannot be divided wait for a later turn: task_queue.h.
+// Work is the bytes that batches look at (Batch::work_bytes), those that they pin for replies, a
+// constant for each request, and the replies of commands that run alone. Once a turn has had
+// kWorkBytesMax (HasWorked), commands that cannot be divided wait for a later turn: task_queue.h.
 //
 // Callers: every room of the worker (worker.h) reads it; the worker begins the turns.
 // Thread safety: the owning worker only, but for the statistics, which any thread reads.
@@ -19,6 +19,7 @@
 #include "base/store_now.h"
 #include "engine/engine.h"
 #include "server/options.h"
+#include "server/planned_command.h"
 #include "server/session.h"
 #include "server/worker_statistics.h"
 #include "skep/batch.h"
@@ -45,6 +46,8 @@ class TurnContext {
 
   // Begins a turn: reads the clocks and the options; no work was done yet.
   void Begin();
+  // Begins a command that is run beside the worker (aside_task.h): likewise, but it is no turn.
+  void BeginBeside();
   // Reads the options again, which a command of this turn may have changed.
   void RefreshOptions();
 
@@ -67,17 +70,19 @@ class TurnContext {
   size_t UnsentMax(const Session& session) const {
     return IsStranger(session) ? kStrangerBytesMax : kUnsentMax;
   }
-  // The bytes that the answers of its next atomic batch may take, so that no reply is made for
-  // which the client would be closed, or for which there is no memory.
+  // The bytes that its next atomic batch may return, so that no reply is made for which the client
+  // would be closed; and those that its answers may take, so that there is memory for them.
+  size_t ReturnedBytesMax(const Session& session) const;
   size_t AnswerBytesMax(const Session& session) const;
 
-  // Executes the batch as of this turn, and then pops for the clients that wait for what it has
-  // written (key_waiters.h). Returns its ticket.
-  Version Execute(Engine& engine, Batch& batch);
+  // Executes the batch as of this turn, tells its events, under the names that the commands give
+  // them (key_events.h), and then pops for the clients that wait for what it has written
+  // (key_waiters.h). Returns its ticket.
+  Version Execute(Engine& engine, Batch& batch, std::span<const PlannedCommand> commands = {});
   // Pops for more of them, if there are too many for the turn in which it was written.
   void ServeWaiters();
-  // Executes the batch alone.
-  Version ExecuteAlone(Engine& engine, Batch& batch);
+  // Executes the batch and tells its events.
+  Version ExecuteAlone(Engine& engine, Batch& batch, std::span<const PlannedCommand> commands = {});
   void CountWork(uint64_t bytes) { work_bytes_ += bytes; }
   // The work of all turns so far.
   uint64_t work_bytes() const { return work_bytes_; }
@@ -88,11 +93,18 @@ class TurnContext {
   void CountError(std::string_view error = {}) {
     Bump(statistics_.errors);
     statistics_.by_command.CountError(error);
+    if (IsRefusal(error)) ++refusals_;
   }
-  // Counts a command that has run for so long, and notes it if that was long.
+  // Counts a command that has run for so long, notes it if that was long, and tells those who
+  // monitor, unless they were told when it began.
   void CountCommand(const Session& session, const Command& command,
-                    std::span<const std::string_view> args, uint64_t ns, bool has_failed);
+                    std::span<const std::string_view> args, uint64_t ns, Ending ending,
+                    bool was_told = false);
+  // Tells those who monitor of a command that has run, or that begins to (monitor.h).
+  void TellMonitors(const Session& session, const Command& command,
+                    std::span<const std::string_view> args);
   uint64_t error_count() const { return statistics_.errors.load(std::memory_order_relaxed); }
+  ErrorCounts error_counts() const { return {.all = error_count(), .refusals = refusals_}; }
   // Whether a command that has taken so long is to be noted (NoteSlow).
   bool IsSlow(uint64_t ns) const {
     return ns >= slow_ns_ || (options_.latency_monitor_threshold != 0 && ns >= latency_ns_);
@@ -115,6 +127,7 @@ class TurnContext {
   uint64_t latency_ns_ = 0;        // of latency-monitor-threshold
   uint64_t work_bytes_ = 0;
   uint64_t work_before_turn_ = 0;
+  uint64_t refusals_ = 0;  // errors that IsRefusal() names
   WorkerStatistics statistics_;
 };
 

@@ -98,6 +98,22 @@ void FinishTextArray(const Call& call, const Batch& batch, uint32_t slot) {
   while (types::TakeText(rest, &text)) reply.Bulk(text);
 }
 
+void ReplyMaybeTexts(const Call& call, const Outcome& out, size_t texts) {
+  if (call.Refused(out)) return;
+  RespWriter reply = call.reply();
+  reply.Array(texts);
+  std::string_view rest = out.value;
+  std::optional<std::string_view> text;
+  for (; texts > 0; --texts) {
+    types::TakeMaybeText(rest, &text);
+    if (text) {
+      reply.Bulk(*text);
+    } else {
+      reply.Null();
+    }
+  }
+}
+
 void FinishTextSet(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;

@@ -61,6 +61,9 @@ void FinishText(const Call& call, const Batch& batch, uint32_t slot);
 void FinishTextArray(const Call& call, const Batch& batch, uint32_t slot);
 void FinishTextSet(const Call& call, const Batch& batch, uint32_t slot);
 
+// Replies with an array of so many strings, and of nils where the function has returned none.
+void ReplyMaybeTexts(const Call& call, const Outcome& out, size_t texts);
+
 // The strings that a function has returned.
 std::vector<std::string_view> TextsOf(const Outcome& out);
 

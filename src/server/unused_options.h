@@ -18,7 +18,7 @@
 namespace skep {
 
 struct UnusedOption {
-  enum class Kind { kYesNo, kNumber, kBytes, kWords, kEmpty };
+  enum class Kind { kYesNo, kNumber, kBytes, kWords };
 
   std::string_view name;
   std::string_view value;  // before anybody sets it

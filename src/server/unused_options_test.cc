@@ -38,8 +38,6 @@ TEST(UnusedOptions, ValuesAreChecked) {
   EXPECT_FALSE(accepts("hz", "1.5"));
   EXPECT_TRUE(accepts("repl-backlog-size", "1mb"));
   EXPECT_FALSE(accepts("repl-backlog-size", "-1"));
-  EXPECT_TRUE(accepts("notify-keyspace-events", ""));
-  EXPECT_FALSE(accepts("notify-keyspace-events", "KEA"));
   UnusedOptions options;
   options.Set(*FindUnusedOption("activedefrag"), "YES");
   options.Set(*FindUnusedOption("repl-backlog-size"), "1mb");

@@ -25,13 +25,16 @@ Worker::Worker(ServerState& state, Administration& administration, WorkerPool& p
       gates_(poller_),
       tasks_(state.environment().clock, state.keyspaces(), turn_),
       waiting_(state.waiters(), poller_),
-      host_(state, administration, turn_, gates_, waiting_),
+      deliveries_(state.subscriptions(), gates_, connections_, poller_),
+      side_turn_(state),
+      host_(state, administration, turn_, gates_, waiting_, deliveries_, side_thread_, side_turn_),
       messages_(state.replies(), turn_, gates_, connections_),
       batch_(host_, connections_, tasks_, messages_),
       packed_(host_, connections_, batch_, messages_),
       commands_(host_, connections_, batch_, packed_),
       hot_filler_(host_),
-      datagrams_(host_, connections_, batch_, packed_, hot_filler_, *poller_) {}
+      datagrams_(host_, connections_, batch_, packed_, hot_filler_, *poller_),
+      side_thread_([poller = poller_] { poller->Wake(); }) {}
 
 Worker::~Worker() {
   connections_.MarkAllClosed();
@@ -45,13 +48,15 @@ void Worker::Adopt(std::unique_ptr<Stream> stream) {
 
 bool Worker::Turn(int timeout_ms) {
   const bool has_tasks = (tasks_.has_ready() && tasks_.patience_ms() == 0) ||
-                         connections_.has_resumed() || tasks_.has_put_off();
+                         connections_.has_resumed() || tasks_.has_put_off() ||
+                         connections_.has_queued();
   const bool has_work = has_tasks || gates_.has_work() || state_.waiters().has_left();
-  const bool busy = has_work || upkeep_left_;
+  const bool has_upkeep = upkeep_left_ || state_.key_events().has_expired();
+  const bool busy = has_work || has_upkeep;
   // Remaining upkeep has a piece in each turn; without other work there are few turns, because
   // nobody waits for upkeep and clients may need the processor.
   const int patience = has_work               ? 0
-                       : upkeep_left_         ? kUpkeepPauseMs
+                       : has_upkeep           ? kUpkeepPauseMs
                        : commands_.has_held() ? kHeldMs
                        : tasks_.has_ready()   ? tasks_.patience_ms()
                                               : kUpkeepMs;
@@ -71,6 +76,7 @@ bool Worker::Turn(int timeout_ms) {
   StepTasks();
   turn_.ServeWaiters();
   FinishWaiting();
+  deliveries_.Deliver();
   Send();
   hot_filler_.Step();
   // The memory of clients that are closed now is free before the next turn makes more replies.
@@ -119,14 +125,15 @@ void Worker::StepTasks() {
   tasks_.Step([this](Session& session) {
     static const Command kNone{};
     const ServerCall call(host_, session, kNone, {});
-    const uint64_t errors_before = turn_.error_count();
+    const ErrorCounts errors_before = turn_.error_counts();
     const uint64_t began_ns = turn_.MonotonicNs();
     const size_t begin = session.out.size();
     const bool goes_on = session.task->Step(call);
-    if (session.task->is_of_one_command() && session.silence.holds()) session.out.resize(begin);
+    if (session.task->is_of_one_command() && session.silence.holds()) session.TakeBack(begin);
     if (session.running != nullptr) session.running->ns += turn_.MonotonicNs() - began_ns;
     if (!goes_on) {
-      if (session.running != nullptr) CountRunning(session, turn_.error_count() != errors_before);
+      if (session.running != nullptr)
+        CountRunning(session, turn_.error_counts().EndingSince(errors_before));
       if (session.task->is_of_one_command()) {
         session.CountSync();
         session.silence.CountCommand();
@@ -144,11 +151,11 @@ void Worker::FinishWaiting() {
   for (Session* const session : waiting_.TakeEnded(turn_.monotonic_ms())) {
     const std::shared_ptr<KeyWaiter> waiter = std::move(session->waiter);
     const ServerCall call(host_, *session, waiter->command, waiter->args());
-    const uint64_t errors_before = turn_.error_count();
+    const ErrorCounts errors_before = turn_.error_counts();
     const size_t begin = session->out.size();
     waiter->finish(call, *waiter);
     turn_.CountCommand(*session, waiter->command, waiter->args(), waiter->ns,
-                       turn_.error_count() != errors_before);
+                       turn_.error_counts().EndingSince(errors_before), /*was_told=*/true);
     session->EndReply(begin);
     session->CountSync();
     connections_.Resume(*session);
@@ -156,9 +163,9 @@ void Worker::FinishWaiting() {
   }
 }
 
-void Worker::CountRunning(Session& session, bool has_failed) {
+void Worker::CountRunning(Session& session, Ending ending) {
   const auto running = std::move(session.running);
-  turn_.statistics().by_command.Count(*running->command, running->ns, has_failed);
+  turn_.statistics().by_command.Count(running->counted_place, running->ns, ending);
   if (turn_.IsSlow(running->ns)) turn_.NoteSlow(session, std::move(running->words), running->ns);
 }
 
@@ -181,6 +188,7 @@ void Worker::ReapClosed() {
 // Does now and then what no event asks for.
 void Worker::Upkeep() {
   if (upkeep_left_) upkeep_left_ = state_.keyspaces().Maintain(turn_.now().ms);
+  state_.key_events().PublishExpired();
   const uint64_t now_ms = turn_.monotonic_ms();
   if (now_ms < next_upkeep_ms_) return;
   next_upkeep_ms_ = now_ms + kUpkeepMs;

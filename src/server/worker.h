@@ -7,8 +7,10 @@
 //   2. Decode (command_dispatch.h, packed_dispatch.h). Each command either waits among the pending
 //      ones, its requests added to the one batch of its keyspace, or runs alone after a flush.
 //   3. Flush (turn_batch.h): execute the batches, then encode the pending replies in order.
-//   4. Each session with a task does one piece of it (task_queue.h). Those that have waited for a
-//      key long enough get their replies (waiting_sessions.h).
+//   4. Each session with a task does one piece of it (task_queue.h), or sees that a thread beside
+//      the worker has done it (side_thread.h). Those that have waited for a key long enough get
+//      their replies (waiting_sessions.h); messages go to those that have subscribed
+//      (message_delivery.h).
 //   5. Send, one write a connection: the replies that the gates have released. Close connections.
 //      Keys that datagrams ask for often are given to the driver's hook (hot_filler.h).
 //
@@ -46,12 +48,14 @@
 #include "server/connections.h"
 #include "server/datagrams.h"
 #include "server/hot_filler.h"
+#include "server/message_delivery.h"
 #include "server/message_replies.h"
 #include "server/packed_dispatch.h"
 #include "server/reply_gates.h"
 #include "server/server_call.h"
 #include "server/server_state.h"
 #include "server/session.h"
+#include "server/side_thread.h"
 #include "server/task_queue.h"
 #include "server/turn_batch.h"
 #include "server/turn_context.h"
@@ -73,6 +77,10 @@ class Worker {
   // Serves the connection from the next turn on.
   void Adopt(std::unique_ptr<Stream> stream);
   void Wake() { poller_->Wake(); }
+  // What would hold the worker for long may go to a thread of its own from now on, until it is
+  // stopped. Both are called by the thread that turns the worker.
+  void AllowSideThread() { side_thread_.Allow(); }
+  void StopSideThread() { side_thread_.Stop(); }
   // Accepts the connections of this listener and spreads them over all workers.
   Status Listen(Listener& listener) { return acceptor_.Listen(listener); }
   // Serves the datagrams that come to the socket.
@@ -82,6 +90,8 @@ class Worker {
 
   size_t connections() const { return connections_.count(); }
   const WorkerStatistics& statistics() const { return turn_.statistics(); }
+  // Of the commands that were run beside it, without what is counted when they have ended.
+  const WorkerStatistics& side_statistics() const { return side_turn_.statistics(); }
 
   // Ends all connections once their replies are sent, and serves no more.
   void Drain();
@@ -93,7 +103,7 @@ class Worker {
   void Handle(const ReadyEvent& event);
   void StepTasks();
   void FinishWaiting();
-  void CountRunning(Session& session, bool has_failed);
+  void CountRunning(Session& session, Ending ending);
   void SampleRates();
   void Send();
   void ReapClosed();
@@ -107,6 +117,8 @@ class Worker {
   ReplyGates gates_;
   TaskQueue tasks_;
   WaitingSessions waiting_;
+  MessageDelivery deliveries_;
+  TurnContext side_turn_;
   ServerHost host_;
   MessageReplies messages_;
   TurnBatch batch_;
@@ -114,6 +126,7 @@ class Worker {
   CommandDispatch commands_;
   HotFiller hot_filler_;
   Datagrams datagrams_;
+  SideThread side_thread_;  // its thread ends first
   uint64_t next_upkeep_ms_ = 0;
   bool draining_ = false;
   bool upkeep_left_ = false;  // the engines have more to do

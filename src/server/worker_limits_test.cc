@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/connections.h"
 #include "server/server.h"
 #include "sim/simulation.h"
 #include "wire/packed_request.h"
@@ -25,6 +26,9 @@ constexpr size_t kDataBytes = kKeys * kValueBytes;
 
 class WorkerLimits : public testing::Test {
  protected:
+  explicit WorkerLimits(size_t buffer_bytes = SimNetworkOptions().buffer_bytes)
+      : sim_(7, {.network = {.buffer_bytes = buffer_bytes, .short_writes_ppm = 0}}) {}
+
   void Start(ServerOptions options) {
     options.workers = 1;
     options.logfile = "log";
@@ -39,8 +43,11 @@ class WorkerLimits : public testing::Test {
   bool Turn() {
     const WorkerStatistics& statistics = server_->worker(0).statistics();
     const uint64_t before = statistics.batch_requests.load();
+    const uint64_t sent_before = statistics.output_bytes.load();
     const bool busy = server_->worker(0).Turn(-1);
     requests_most_ = std::max(requests_most_, statistics.batch_requests.load() - before);
+    sent_most_ = std::max(sent_most_, statistics.output_bytes.load() - sent_before);
+    used_most_ = std::max(used_most_, server_->keyspaces().budget().used());
     client_bytes_most_ = std::max(client_bytes_most_, server_->clients().bytes());
     return busy;
   }
@@ -91,12 +98,80 @@ class WorkerLimits : public testing::Test {
   }
   Engine& engine() { return server_->keyspaces().at(0); }
 
-  Simulation sim_{7, {.network = {.short_writes_ppm = 0}}};
+  Simulation sim_;
   std::unique_ptr<Server> server_;
   // The most over all turns: requests in a turn; bytes of all clients after a turn.
   uint64_t requests_most_ = 0;
   uint64_t client_bytes_most_ = 0;
+  uint64_t sent_most_ = 0;  // bytes in a turn
+  uint64_t used_most_ = 0;  // of the memory budget
 };
+
+// The network takes whatever the server gives it.
+class LargeReplies : public WorkerLimits {
+ protected:
+  LargeReplies() : WorkerLimits(size_t{1} << 30) {}
+};
+
+// Goal: however large the values are that clients ask for, a turn hands the network no more bytes
+// than it may of one connection and of all, and the replies take no memory beside the values.
+// Method: the values together are many times what a turn may send; the clients read nothing until
+// all is sent, and then find each value whole.
+TEST_F(LargeReplies, LeaveInPiecesAndAreNotCopied) {
+  constexpr size_t kLarge = size_t{3} << 20;
+  Start({.engine = "btree"});
+  std::string ask = "*5\r\n$4\r\nMGET\r\n";
+  std::string expected = "*4\r\n";
+  for (const char name : {'a', 'b', 'c', 'd'}) {
+    Put(std::string(1, name), std::string(kLarge, name));
+    ask += std::string("$1\r\n") + name + "\r\n";
+    expected += "$3145728\r\n" + std::string(kLarge, name) + "\r\n";
+  }
+  const auto receive = [&](Stream& stream) {
+    std::string reply(expected.size(), '\0');
+    size_t size = 0;
+    for (ssize_t got; size < reply.size(); size += static_cast<size_t>(got)) {
+      got = stream.Read(reply.data() + size, reply.size() - size);
+      if (got <= 0) break;
+    }
+    reply.resize(size);
+    return reply;
+  };
+  Pass(milliseconds(20));
+  const uint64_t used = server_->keyspaces().budget().used();
+  sent_most_ = used_most_ = 0;
+  const auto alone = Ask(ask);
+  Pass(milliseconds(500));
+  EXPECT_EQ(sent_most_, Connections::kSendBytesMax);
+  std::vector<std::unique_ptr<Stream>> all;
+  for (int i = 0; i < 12; ++i) all.push_back(Ask(ask));
+  Pass(seconds(2));
+  EXPECT_LE(sent_most_, Connections::kTurnSendBytesMax + Connections::kSendBytesMax);
+  EXPECT_LT(used_most_, used + kLarge);
+  EXPECT_TRUE(receive(*alone) == expected);
+  for (const auto& stream : all) EXPECT_TRUE(receive(*stream) == expected);
+  Pass(milliseconds(200));
+  EXPECT_LT(server_->clients().bytes(), kLarge);
+}
+
+// Goal: a client that has asked for large values and goes away lets go of them, wherever its reply
+// has come to; meanwhile all of it counts as the client's.
+TEST_F(WorkerLimits, ValuesOfThoseThatGoAwayAreLetGo) {
+  constexpr size_t kLarge = size_t{3} << 20;
+  Start({.engine = "btree"});
+  const uint64_t used = server_->keyspaces().budget().used();
+  Put("large", std::string(kLarge, 'v'));
+  auto client = Ask("*2\r\n$3\r\nGET\r\n$5\r\nlarge\r\n");
+  Pass(milliseconds(50));
+  EXPECT_GT(server_->clients().bytes(), kLarge / 2);
+  Put("large", "small");
+  Pass(milliseconds(500));
+  EXPECT_GT(server_->keyspaces().budget().used(), used + kLarge);
+  client.reset();
+  Pass(seconds(1));
+  EXPECT_LT(server_->keyspaces().budget().used(), used + kLarge / 2);
+  EXPECT_LT(server_->clients().bytes(), kLarge / 2);
+}
 
 // Goal: while memory is scarce a client that reads gets its range whole, however often the network
 // takes less than the server has.
@@ -162,8 +237,8 @@ std::string Command(const std::vector<std::string_view>& args) {
   return bytes;
 }
 
-std::string Mget(uint32_t count) {
-  std::vector<std::string_view> args(count + 1, "big");
+std::string Mget(uint32_t count, std::string_view key = "big") {
+  std::vector<std::string_view> args(count + 1, key);
   args[0] = "MGET";
   return Command(args);
 }
@@ -242,19 +317,25 @@ TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemoryClients) {
 
 // Goal: at the memory limit replies are bounded by the memory left; 16 MiB are always answered. A
 // command of a transaction that comes to the limit is an error in its place, whatever it reads.
+// Values that are not copied need no memory.
 TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemory) {
   Start({.engine = "btree"});
+  constexpr uint32_t kCopiedInBig = kBigBytes / 65536;
   Put("big", std::string(kBigBytes, 'v'));
+  Put("copied", std::string(65536, 'v'));
   MemoryBudget& budget = server_->keyspaces().budget();
   budget.set_limit(budget.used() + 24 * kBigBytes);
   const std::string error = "-ERR the values of a batch exceed the maximum size (";
-  EXPECT_TRUE(ReplyTo(Mget(27)).starts_with(error));
-  EXPECT_TRUE(ReplyTo(Mget(22)).starts_with("*22\r\n"));
+  EXPECT_TRUE(ReplyTo(Mget(27 * kCopiedInBig, "copied")).starts_with(error));
+  EXPECT_TRUE(ReplyTo(Mget(22 * kCopiedInBig, "copied")).starts_with("*352\r\n"));
+  EXPECT_EQ(CountOf(ReplyTo(Mget(40)), "$1048576\r\n"), 40u);
 
-  const std::string gets = ReplyTo(Exec(40, {"GET", "big"}));
-  EXPECT_EQ(CountOf(gets, "$1048576\r\n"), 40 - CountOf(gets, error));
-  EXPECT_GE(CountOf(gets, "$1048576\r\n"), 23u);
-  EXPECT_LE(CountOf(gets, "$1048576\r\n"), 25u);
+  const std::string gets = ReplyTo(Exec(40 * kCopiedInBig, {"GET", "copied"}));
+  const size_t copied = CountOf(gets, "$65536\r\n");
+  EXPECT_EQ(copied, 40 * kCopiedInBig - CountOf(gets, error));
+  EXPECT_GE(copied, 23 * kCopiedInBig);
+  EXPECT_LE(copied, 25 * kCopiedInBig);
+  EXPECT_EQ(CountOf(ReplyTo(Exec(40, {"GET", "big"})), "$1048576\r\n"), 40u);
 
   const std::string ranges =
       ReplyTo(Exec(40, {"KRANGE", "[2", "+", "LIMIT", "0", "128", "WITHVALUES"}));
@@ -267,8 +348,9 @@ TEST_F(WorkerLimits, WholeRepliesAreBoundedByMaxmemory) {
   EXPECT_GE(CountOf(commands, "-ERR the replies of a transaction exceed the maximum size ("), 1u);
 
   budget.set_limit(budget.used());
-  EXPECT_TRUE(ReplyTo(Mget(20)).starts_with(error));
-  EXPECT_TRUE(ReplyTo(Mget(15)).starts_with("*15\r\n$1048576\r\n"));
+  EXPECT_TRUE(ReplyTo(Mget(20 * kCopiedInBig, "copied")).starts_with(error));
+  EXPECT_TRUE(ReplyTo(Mget(15 * kCopiedInBig, "copied")).starts_with("*240\r\n$65536\r\n"));
+  EXPECT_EQ(CountOf(ReplyTo(Mget(20)), "$1048576\r\n"), 20u);
 }
 
 // Goal: a reply of COMMAND, made as a whole, is not a multiple of the request.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,18 @@ class RateMeter {
   std::atomic<uint64_t> per_second_{0};
 };
 
+// Turns by their work (turn_context.h): the first class has less than kTurnClassBytes, each of the
+// others up to twice as much as the one before it.
+inline constexpr size_t kTurnClasses = 16;
+inline constexpr size_t kTurnClassBytes = size_t{256} << 10;
+constexpr size_t TurnClassOf(uint64_t bytes) {
+  const auto width = static_cast<size_t>(std::bit_width(bytes / kTurnClassBytes));
+  return width < kTurnClasses ? width : kTurnClasses - 1;
+}
+constexpr uint64_t TurnClassBytesMax(size_t turn_class) {
+  return uint64_t{kTurnClassBytes} << turn_class;
+}
+
 // Relaxed: sums that nothing else depends on.
 struct WorkerStatistics {
   std::atomic<uint64_t> commands{0};
@@ -51,6 +64,8 @@ struct WorkerStatistics {
   std::atomic<uint64_t> errors{0};
   std::atomic<uint64_t> hits{0};    // requests that ask for a key's value, or whether it is there,
   std::atomic<uint64_t> misses{0};  // and find it, or do not
+
+  std::array<std::atomic<uint64_t>, kTurnClasses> turns_by_work{};
 
   CommandStatistics by_command;
   RateMeter command_rate, input_rate, output_rate;  // sampled some ten times a second

@@ -14,16 +14,23 @@ std::vector<types::Entry> EntriesOf(const Outcome& out) {
   return entries;
 }
 
+void ReplyEntriesHead(const Call& call, size_t entries, bool with_scores, bool nests) {
+  RespWriter reply = call.reply();
+  const bool is_flat = with_scores && !(nests && reply.protocol() == 3);
+  reply.Array(entries * (is_flat ? 2 : 1));
+}
+
+void ReplyEntry(const Call& call, const types::Entry& entry, bool with_scores, bool nests) {
+  RespWriter reply = call.reply();
+  if (nests && with_scores && reply.protocol() == 3) reply.Array(2);
+  reply.Bulk(entry.member);
+  if (with_scores) ReplyScore(reply, entry.score);
+}
+
 void ReplyEntries(const Call& call, const std::vector<types::Entry>& entries, bool with_scores,
                   bool nests) {
-  RespWriter reply = call.reply();
-  nests = nests && with_scores && reply.protocol() == 3;
-  reply.Array(entries.size() * (with_scores && !nests ? 2 : 1));
-  for (const types::Entry& entry : entries) {
-    if (nests) reply.Array(2);
-    reply.Bulk(entry.member);
-    if (with_scores) ReplyScore(reply, entry.score);
-  }
+  ReplyEntriesHead(call, entries.size(), with_scores, nests);
+  for (const types::Entry& entry : entries) ReplyEntry(call, entry, with_scores, nests);
 }
 
 }  // namespace skep

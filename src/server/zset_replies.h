@@ -14,7 +14,9 @@ void ReplyScore(RespWriter reply, double score);
 std::vector<types::Entry> EntriesOf(const Outcome& out);
 
 // Replies with members, and their scores if wanted. `nests`: with RESP3, member and score are an
-// array of two; else they follow each other.
+// array of two; else they follow each other. The head, and an entry, are parts of such a reply.
+void ReplyEntriesHead(const Call& call, size_t entries, bool with_scores, bool nests);
+void ReplyEntry(const Call& call, const types::Entry& entry, bool with_scores, bool nests);
 void ReplyEntries(const Call& call, const std::vector<types::Entry>& entries, bool with_scores,
                   bool nests);
 

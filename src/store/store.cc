@@ -111,6 +111,9 @@ Result<std::string> EngineAt(const ConnectOptions& options) {
     return Fail(Code::kInvalidArgument,
                 "the address of a pool, or of ranges, is pool://HOST:PORT,HOST:PORT/NAME");
   }
+  if (options.password.find(',') != std::string::npos) {
+    return Fail(Code::kInvalidArgument, "a password of the servers of ranges has no comma");
+  }
   std::string engine = options.address.substr(0, scheme);
   for (std::string_view hosts = rest.substr(0, slash);;) {
     const size_t comma = std::min(hosts.find(','), hosts.size());
@@ -120,6 +123,9 @@ Result<std::string> EngineAt(const ConnectOptions& options) {
   }
   engine.append(",name=").append(rest.substr(slash + 1));
   engine.append(",fabric=").append(options.fabric);
+  if (!options.password.empty() && engine.starts_with("ranges,")) {
+    engine.append(",password=").append(options.password);
+  }
   return engine.append(",timeout=").append(std::to_string(options.timeout_ms));
 }
 

@@ -99,8 +99,10 @@ inline std::string_view WriteDrawRequest(const DrawRequest& request, Scratch& sc
 // The most members that are drawn when one may come more than once: a reply of that many is some
 // megabytes at least.
 inline constexpr int64_t kDrawsMax = int64_t{1} << 20;
-inline constexpr Status kTooManyDraws(Code::kTooLarge, "more members than can be drawn at once",
-                                      static_cast<uint64_t>(kDrawsMax));
+inline constexpr Status kTooManyDraws(Code::kInvalidArgument,
+                                      "more than 1048576 members cannot be drawn at once");
+static_assert(kDrawsMax == 1048576);
+inline constexpr const char* kDrawnTooLarge = "the members that are drawn exceed the maximum size";
 
 // Draws indexes below `members`, which is not 0: distinct ones, in the order of members, if the
 // count is positive. Nothing if it is below -kDrawsMax.

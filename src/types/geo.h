@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace skep::types {
 
@@ -49,5 +50,19 @@ struct Area {
 };
 // The distance from the centre if the place is in the area.
 std::optional<double> DistanceWithin(const Area& area, const Place& place);
+
+// Scores from `first` on and below `end`.
+struct ScoreRange {
+  double first = 0;
+  double end = 0;
+};
+// The cells in which the places of an area lie, in the order in which Redis looks through them.
+// They are cells of a grid that halves longitudes and latitudes some times, as geohashes do, so
+// that they are about as large as the area: the one of the centre; those north, south, east and
+// west of it; and those at its corners, north-east, north-west, south-east and south-west. Cells
+// that the area does not reach are left out. If the cells do not have all of the area, which may be
+// so near the poles and for areas as large as continents, all other scores come behind them, at
+// which Redis does not look. No score is in two ranges, of which there are at most nineteen.
+std::vector<ScoreRange> CellsOf(const Area& area);
 
 }  // namespace skep::types

@@ -7,6 +7,7 @@
 #include "base/float_text.h"
 #include "types/collection.h"
 #include "types/function_table.h"
+#include "types/hash_fields.h"
 
 namespace skep::types {
 namespace {
@@ -70,7 +71,46 @@ FunctionEffect StoreFields(const Texts& texts, int64_t integer, Scratch& scratch
   return Stored(WriteTexts(texts, 2, scratch), texts.size(), integer);
 }
 
+// Sets one field: the bytes before its value, or before the end, and behind it are copied as they
+// are.
+FunctionEffect SetField(const FunctionInput& input, std::string_view field,
+                        std::string_view value) {
+  const auto hash = ReadCounted(input.value);
+  if (!hash) return Failure(kNoCollection);
+  std::string_view rest = hash->body;
+  std::string_view before = rest;
+  std::string_view behind;
+  bool is_there = false;
+  for (uint64_t i = 0; i < hash->members; ++i) {
+    std::string_view name;
+    std::string_view old;
+    if (!TakeText(rest, &name)) return Failure(kNoCollection);
+    const size_t at = hash->body.size() - rest.size();
+    if (!TakeText(rest, &old)) return Failure(kNoCollection);
+    if (is_there || name != field) continue;
+    is_there = true;
+    before = hash->body.substr(0, at);
+    behind = rest;
+  }
+  if (!rest.empty()) return Failure(kNoCollection);
+  const size_t fields = hash->members + (is_there ? 0 : 1);
+  TextWriter writer(*input.scratch, VarintBytes(fields) + before.size() + TextBytes(field) +
+                                        TextBytes(value) + behind.size());
+  writer.Number(fields);
+  writer.Bytes(before);
+  if (!is_there) writer.Text(field);
+  writer.Text(value);
+  writer.Bytes(behind);
+  return Stored(writer.bytes(), fields, is_there ? 0 : 1);
+}
+
 FunctionEffect SetFields(const FunctionInput& input) {
+  std::string_view rest = input.operand;
+  std::string_view field;
+  std::string_view value;
+  if (TakeText(rest, &field) && TakeText(rest, &value) && rest.empty()) {
+    return SetField(input, field, value);
+  }
   Texts pairs;
   if (!TakeTexts(input.operand, &pairs) || pairs.empty() || pairs.size() % 2 != 0) {
     return Failure(kBadOperand);
@@ -243,7 +283,9 @@ FunctionEffect DrawFields(const FunctionInput& input) {
   size_t bytes = 0;
   for (const size_t i : *indexes)
     bytes += TextBytes((*texts)[2 * i]) + TextBytes((*texts)[2 * i + 1]);
-  if (bytes > input.value_bytes_max) return Failure(kTooManyDraws);
+  if (bytes > input.value_bytes_max) {
+    return Failure(Status(Code::kTooLarge, kDrawnTooLarge, input.value_bytes_max));
+  }
   TextWriter writer(*input.scratch, bytes);
   for (const size_t i : *indexes) {
     writer.Text((*texts)[2 * i]);
@@ -257,18 +299,27 @@ FunctionEffect ScanFields(const FunctionInput& input) {
   return found ? WholeMemberScan(input, found->body) : Failure(kNoCollection);
 }
 
+// The function on a hash of either form (hash_fields.h).
+template <FunctionEffect (*kPlain)(const FunctionInput&), bool kTakesDeadlines = false>
+FunctionEffect OnHash(const FunctionInput& input) {
+  if (input.value && HasDeadlineForm(*input.value)) [[unlikely]] {
+    return RunOnLiveFields(input, kPlain, kTakesDeadlines);
+  }
+  return kPlain(input);
+}
+
 constexpr TypeFunction kHashFunctions[] = {
-    {"hash-set", SetFields, kHash},
-    {"hash-set-new", SetNewField, kHash},
-    {"hash-get", GetFields, kHash, true},
-    {"hash-length", HashLength, kHash, true},
-    {"hash-value-bytes", FieldValueBytes, kHash, true},
-    {"hash-all", AllFields, kHash, true},
-    {"hash-delete", DeleteFields, kHash},
-    {"hash-add", AddToInteger, kHash},
-    {"hash-add-float", AddToFloat, kHash},
-    {"hash-scan", ScanFields, kHash, true},
-    {"hash-draw", DrawFields, kHash, true},
+    {"hash-set", OnHash<SetFields, true>, kHash},
+    {"hash-set-new", OnHash<SetNewField>, kHash},
+    {"hash-get", OnHash<GetFields>, kHash, true},
+    {"hash-length", OnHash<HashLength>, kHash, true},
+    {"hash-value-bytes", OnHash<FieldValueBytes>, kHash, true},
+    {"hash-all", OnHash<AllFields>, kHash, true},
+    {"hash-delete", OnHash<DeleteFields>, kHash},
+    {"hash-add", OnHash<AddToInteger>, kHash},
+    {"hash-add-float", OnHash<AddToFloat>, kHash},
+    {"hash-scan", OnHash<ScanFields>, kHash, true},
+    {"hash-draw", OnHash<DrawFields>, kHash, true},
 };
 
 }  // namespace

@@ -302,15 +302,15 @@ FunctionEffect AddElements(const FunctionInput& input) {
   if (!TakeTexts(input.operand, &elements)) return Failure(kBadOperand);
   if (input.value && !HyperLogLog::IsOne(*input.value)) return Failure(kNotOne);
   HyperLogLog log = input.value ? HyperLogLog(*input.value) : HyperLogLog();
-  bool has_raised = false;
+  bool has_changed = !input.value;
   for (const std::string_view element : elements) {
     const Observation seen = ObservationOf(element);
     const auto raised = log.Raise(seen.index, seen.rank);
     if (!raised) return Failure(kCorrupted);
-    has_raised |= *raised;
+    has_changed |= *raised;
   }
-  if (has_raised) log.ForgetCount();
-  if (!has_raised && input.value) return Number(0);
+  if (!has_changed) return Number(0);
+  log.ForgetCount();
   return Replaced(log, 1, *input.scratch);
 }
 

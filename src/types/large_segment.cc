@@ -1,7 +1,5 @@
 #include "types/large_segment.h"
 
-#include <cstring>
-
 #include "types/collection.h"
 
 namespace skep::types {
@@ -10,29 +8,6 @@ namespace {
 constexpr Status kChanged(Code::kAborted, "the segment was written");
 
 enum class Action : char { kKeep = 'k', kSplice = 's', kReplace = 'r', kDelete = 'd' };
-
-std::string_view NumberBytes(const uint64_t& number) {
-  return {reinterpret_cast<const char*>(&number), sizeof(number)};
-}
-
-bool TakeFixed(std::string_view& from, uint64_t* number) {
-  if (from.size() < sizeof(*number)) return false;
-  std::memcpy(number, from.data(), sizeof(*number));
-  from.remove_prefix(sizeof(*number));
-  return true;
-}
-
-size_t FenceBytes(const Segment& segment) { return segment.fence ? TextBytes(*segment.fence) : 1; }
-
-// Writes all of a segment but its body.
-void WriteHeader(const Segment& segment, TextWriter& writer) {
-  writer.Bytes(NumberBytes(segment.stamp));
-  segment.fence ? writer.Text(*segment.fence) : writer.NoText();
-  writer.Number(segment.pieces);
-}
-size_t HeaderBytes(const Segment& segment) {
-  return sizeof(segment.stamp) + FenceBytes(segment) + VarintBytes(segment.pieces);
-}
 
 FunctionEffect SpliceBody(const Segment& old, std::string_view rest, Scratch& scratch) {
   Segment segment = {.stamp = 0, .fence = old.fence, .pieces = 0, .body = {}};
@@ -44,12 +19,9 @@ FunctionEffect SpliceBody(const Segment& old, std::string_view rest, Scratch& sc
   }
   const size_t bytes = old.body.size();
   if (offset > bytes || removed > bytes - offset) return Failure(kBadOperand);
-  TextWriter writer(scratch, HeaderBytes(segment) + bytes - removed + rest.size());
-  WriteHeader(segment, writer);
-  writer.Bytes(old.body.substr(0, offset));
-  writer.Bytes(rest);
-  writer.Bytes(old.body.substr(offset + removed));
-  return {.action = FunctionEffect::Action::kReplace, .value = writer.bytes()};
+  const BodyEdit edit = {.at = offset, .removed = removed, .inserted = rest};
+  return {.action = FunctionEffect::Action::kReplace,
+          .value = SplicedSegment(segment, old.body, edit, scratch)};
 }
 
 FunctionEffect EditSegment(const FunctionInput& input) {
@@ -78,8 +50,8 @@ FunctionEffect EditSegment(const FunctionInput& input) {
 
 std::string_view Operand(uint64_t seen, Action action, std::string_view rest, Scratch& scratch) {
   TextWriter writer(scratch, sizeof(seen) + 1 + rest.size());
-  writer.Bytes(NumberBytes(seen));
-  writer.Bytes({reinterpret_cast<const char*>(&action), 1});
+  writer.Fixed(seen);
+  writer.Fixed(action);
   writer.Bytes(rest);
   return writer.bytes();
 }
@@ -98,6 +70,17 @@ std::optional<Segment> ReadSegment(std::string_view bytes) {
   return segment;
 }
 
+void WriteHeader(const Segment& segment, TextWriter& writer) {
+  writer.Fixed(segment.stamp);
+  segment.fence ? writer.Text(*segment.fence) : writer.NoText();
+  writer.Number(segment.pieces);
+}
+
+size_t HeaderBytes(const Segment& segment) {
+  const size_t fence_bytes = segment.fence ? TextBytes(*segment.fence) : 1;
+  return sizeof(segment.stamp) + fence_bytes + VarintBytes(segment.pieces);
+}
+
 std::string WriteSegment(const Segment& segment) {
   Scratch scratch;
   TextWriter writer(scratch, HeaderBytes(segment));
@@ -109,6 +92,17 @@ std::string WriteSegment(const Segment& segment) {
   return bytes;
 }
 
+std::string_view SplicedSegment(const Segment& segment, std::string_view old_body,
+                                const BodyEdit& edit, Scratch& scratch) {
+  const size_t body_bytes = old_body.size() - edit.removed + edit.inserted.size();
+  TextWriter writer(scratch, HeaderBytes(segment) + body_bytes);
+  WriteHeader(segment, writer);
+  writer.Bytes(old_body.substr(0, edit.at));
+  writer.Bytes(edit.inserted);
+  writer.Bytes(old_body.substr(edit.at + edit.removed));
+  return writer.bytes();
+}
+
 std::string_view KeepSegment(uint64_t seen, Scratch& scratch) {
   return Operand(seen, Action::kKeep, {}, scratch);
 }
@@ -118,9 +112,9 @@ std::string_view SpliceSegment(uint64_t seen, const Splice& splice, Scratch& scr
       VarintBytes(splice.pieces) + VarintBytes(splice.offset) + VarintBytes(splice.removed);
   constexpr auto kAction = Action::kSplice;
   TextWriter writer(scratch, 2 * sizeof(seen) + 1 + numbers + splice.inserted.size());
-  writer.Bytes(NumberBytes(seen));
-  writer.Bytes({reinterpret_cast<const char*>(&kAction), 1});
-  writer.Bytes(NumberBytes(splice.stamp));
+  writer.Fixed(seen);
+  writer.Fixed(kAction);
+  writer.Fixed(splice.stamp);
   writer.Number(splice.pieces);
   writer.Number(splice.offset);
   writer.Number(splice.removed);

@@ -37,6 +37,7 @@
 
 #include "skep/scratch.h"
 #include "types/function_table.h"
+#include "types/text.h"
 
 namespace skep::types {
 
@@ -49,6 +50,9 @@ struct Segment {
 // Nothing if the bytes are no segment. The result views them.
 std::optional<Segment> ReadSegment(std::string_view bytes);
 std::string WriteSegment(const Segment& segment);
+// Writes all of a segment but its body, in so many bytes.
+void WriteHeader(const Segment& segment, TextWriter& writer);
+size_t HeaderBytes(const Segment& segment);
 
 // What becomes of the body of a segment whose fence stays.
 struct Splice {
@@ -58,6 +62,17 @@ struct Splice {
   size_t removed;
   std::string_view inserted;
 };
+
+// What becomes of some bytes of a body.
+struct BodyEdit {
+  size_t at;
+  size_t removed;
+  std::string_view inserted;
+};
+// The bytes of a segment that is as `segment` says but for its body, which is the old one with the
+// edit. The edit lies in the old body.
+std::string_view SplicedSegment(const Segment& segment, std::string_view old_body,
+                                const BodyEdit& edit, Scratch& scratch);
 
 // Operands of large-segment-edit, for a segment that has the stamp `seen`.
 std::string_view KeepSegment(uint64_t seen, Scratch& scratch);

@@ -3,6 +3,7 @@
 // Thread safety: all functions are pure. They take the C locale's decimal point.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ struct ScoreBound {
 // Nothing if the text is no bound. As in Redis, the text ends at its first zero byte, an empty one
 // is 0, and blanks may stand before the number.
 std::optional<ScoreBound> ParseScoreBound(std::string_view text);
+
+// A number for each score, in the order of the scores; minus zero has that of zero. Not for NaN.
+uint64_t NumberOfScore(double score);
 
 // A score as replies have it: 17 significant digits at most; "inf", "-inf".
 std::string ScoreText(double score);

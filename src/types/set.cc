@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/compare_bytes.h"
 #include "types/collection.h"
 #include "types/function_table.h"
 
@@ -48,7 +49,35 @@ FunctionEffect MembersAnswer(const Texts& members, const FunctionInput& input) {
           .integer = static_cast<int64_t>(members.size())};
 }
 
+// Adds one member: the bytes before and behind its place are copied as they are.
+FunctionEffect AddMember(const FunctionInput& input, std::string_view added) {
+  const auto set = ReadCounted(input.value);
+  if (!set) return Failure(kNoCollection);
+  std::string_view rest = set->body;
+  size_t before = 0;  // bytes of members below the one to add
+  std::string_view member;
+  std::optional<std::string_view> last;
+  for (uint64_t i = 0; i < set->members; ++i) {
+    if (!TakeText(rest, &member) || (last && CompareBytes(*last, member) >= 0)) {
+      return Failure(kNoCollection);
+    }
+    last = member;
+    const int order = CompareBytes(member, added);
+    if (order == 0) return Number(0);
+    if (order < 0) before = set->body.size() - rest.size();
+  }
+  if (!rest.empty()) return Failure(kNoCollection);
+  const size_t members = set->members + 1;
+  TextWriter writer(*input.scratch, VarintBytes(members) + set->body.size() + TextBytes(added));
+  writer.Number(members);
+  writer.Bytes(set->body.substr(0, before));
+  writer.Text(added);
+  writer.Bytes(set->body.substr(before));
+  return Stored(writer.bytes(), members, 1);
+}
+
 FunctionEffect AddMembers(const FunctionInput& input) {
+  if (const auto only = OnlyText(input.operand)) return AddMember(input, *only);
   const auto added = SortedOperand(input.operand);
   if (!added) return Failure(kBadOperand);
   const auto members = ReadMembers(input);

@@ -99,50 +99,21 @@ class Adding {
   std::unordered_map<std::string_view, size_t> table_;
 };
 
-// The score that a member gets; nothing if it is left as it is.
-std::optional<double> ScoreFor(uint8_t rule, const Entry* now, double score) {
-  if (now == nullptr) return (rule & kAddExisting) != 0 ? std::nullopt : std::optional(score);
-  if ((rule & kAddNew) != 0) return std::nullopt;
-  if ((rule & kAddOne) != 0) score += now->score;
-  if ((rule & kAddGreater) != 0 && score <= now->score) return std::nullopt;
-  if ((rule & kAddLess) != 0 && score >= now->score) return std::nullopt;
-  return score;
-}
-
 FunctionEffect AddEntries(const FunctionInput& input) {
+  uint8_t rule = 0;
   Entries additions;
-  if (input.operand.empty() || !TakeEntries(input.operand.substr(1), &additions) ||
-      additions.empty()) {
-    return Failure(kBadOperand);
-  }
-  const auto rule = static_cast<uint8_t>(input.operand[0]);
-  if ((rule & kAddOne) != 0 && additions.size() != 1) return Failure(kBadOperand);
+  if (!ReadAddition(input.operand, &rule, &additions)) return Failure(kBadOperand);
   auto entries = ReadEntries(input);
   if (!entries) return Failure(kNoCollection);
   Adding adding(std::move(*entries), additions.size());
-  int64_t added = 0;
-  int64_t changed = 0;
-  std::optional<double> last;
-  for (const Entry& addition : additions) {
-    const Entry* const now = adding.Find(addition.member);
-    last = ScoreFor(rule, now, addition.score);
-    if (!last) continue;
-    if (std::isnan(*last)) return Failure("resulting score is not a number (NaN)");
-    if (now == nullptr) {
-      ++added;
-    } else if (now->score != *last) {
-      ++changed;
-    } else {
-      continue;
-    }
-    adding.Put(now, {*last + 0.0, addition.member});  // minus zero becomes zero
-  }
-  const int64_t integer = added + ((rule & kAddChanged) != 0 ? changed : 0);
-  FunctionEffect effect = added + changed == 0
-                              ? Number(integer)
-                              : StoreEntries(adding.Sorted(), integer, *input.scratch);
-  if ((rule & kAddOne) != 0 && last) {
-    effect.returned = input.scratch->Copy({reinterpret_cast<const char*>(&*last), kScoreBytes});
+  const AddAnswer answer = AddByRule(rule, additions, adding);
+  if (!answer.status.ok()) return Failure(answer.status);
+  FunctionEffect effect = answer.has_changed
+                              ? StoreEntries(adding.Sorted(), answer.integer, *input.scratch)
+                              : Number(answer.integer);
+  if ((rule & kAddOne) != 0 && answer.last) {
+    effect.returned =
+        input.scratch->Copy({reinterpret_cast<const char*>(&*answer.last), kScoreBytes});
   }
   return effect;
 }
@@ -395,7 +366,9 @@ FunctionEffect DrawEntries(const FunctionInput& input) {
     drawn.push_back((*entries)[i]);
     bytes += EntryBytes(drawn.back());
   }
-  if (bytes > input.value_bytes_max) return Failure(kTooManyDraws);
+  if (bytes > input.value_bytes_max) {
+    return Failure(Status(Code::kTooLarge, kDrawnTooLarge, input.value_bytes_max));
+  }
   return {.returned = WriteEntries(drawn, *input.scratch)};
 }
 
@@ -424,6 +397,20 @@ constexpr TypeFunction kSortedSetFunctions[] = {
 };
 
 }  // namespace
+
+bool ReadAddition(std::string_view operand, uint8_t* rule, Entries* entries) {
+  if (!TakeFixed(operand, rule) || !TakeEntries(operand, entries) || entries->empty()) return false;
+  return (*rule & kAddOne) == 0 || entries->size() == 1;
+}
+
+std::optional<double> ScoreFor(uint8_t rule, const Entry* now, double score) {
+  if (now == nullptr) return (rule & kAddExisting) != 0 ? std::nullopt : std::optional(score);
+  if ((rule & kAddNew) != 0) return std::nullopt;
+  if ((rule & kAddOne) != 0) score += now->score;
+  if ((rule & kAddGreater) != 0 && score <= now->score) return std::nullopt;
+  if ((rule & kAddLess) != 0 && score >= now->score) return std::nullopt;
+  return score;
+}
 
 bool TakeEntry(std::string_view& from, Entry* entry) {
   if (from.size() < kScoreBytes) return false;

@@ -34,6 +34,7 @@
 // members looks each up in a table and sorts once.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -44,6 +45,7 @@
 #include <vector>
 
 #include "skep/scratch.h"
+#include "skep/status.h"
 
 namespace skep::types {
 
@@ -74,6 +76,43 @@ enum AddRule : uint8_t {
   kAddChanged = 16,  // the integer counts those whose score has changed, too
   kAddOne = 32,      // the one score is added to the member's, which is 0 if there is none
 };
+
+// The rule and the entries of an operand of zset-add. False: it is malformed.
+bool ReadAddition(std::string_view operand, uint8_t* rule, std::vector<Entry>* entries);
+// What zset-add answers, beside what becomes of the members.
+struct AddAnswer {
+  Status status;
+  int64_t integer = 0;
+  bool has_changed = false;
+  std::optional<double> last;  // the score that the last member gets; nothing: the rule prevents it
+};
+// The score that a member gets which has the score `now`, or is not there; nothing if it is left as
+// it is.
+std::optional<double> ScoreFor(uint8_t rule, const Entry* now, double score);
+// Adds entries, for which ReadAddition has returned true, by the rule. `members` has Find, which
+// returns the entry of a member or null, and Put, which gives a member its score: the entry that
+// Find has returned of it, and the new one. An answer with an error has put nothing.
+template <class Members>
+AddAnswer AddByRule(uint8_t rule, const std::vector<Entry>& entries, Members& members) {
+  int64_t added = 0;
+  int64_t changed = 0;
+  AddAnswer answer;
+  for (const Entry& addition : entries) {
+    const Entry* const now = members.Find(addition.member);
+    answer.last = ScoreFor(rule, now, addition.score);
+    if (!answer.last) continue;
+    if (std::isnan(*answer.last)) {
+      answer.status = {Code::kInvalidArgument, "resulting score is not a number (NaN)"};
+      return answer;
+    }
+    if (now != nullptr && now->score == *answer.last) continue;
+    ++(now == nullptr ? added : changed);
+    members.Put(now, {*answer.last + 0.0, addition.member});  // minus zero becomes zero
+  }
+  answer.integer = added + ((rule & kAddChanged) != 0 ? changed : 0);
+  answer.has_changed = added + changed > 0;
+  return answer;
+}
 
 // What zset-range, zset-count and zset-cut are about.
 struct RangeRequest {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -121,6 +122,18 @@ TEST(Geo, PlacesAreKept) {
   for (const double score : {-1.0, -kInfinity, kInfinity, 1e300}) {
     EXPECT_TRUE(IsPlace(PlaceOfScore(score)));
   }
+  // Scores of no place are what Redis makes of them.
+  for (const double score : {-1.0, -1e17, 9.3e18, 1e19}) {
+    EXPECT_EQ(GeohashText(PlaceOfScore(score)), "bp05b5048p0") << score;
+  }
+  for (const double score : {-9.3e18, -kInfinity}) {
+    EXPECT_GT(PlaceOfScore(score).longitude, 179) << score;
+    EXPECT_LT(PlaceOfScore(score).latitude, -85) << score;
+  }
+  for (const double score : {-0.5, 0.0, 1.9e19, kInfinity}) {
+    EXPECT_LT(PlaceOfScore(score).longitude, -179) << score;
+    EXPECT_LT(PlaceOfScore(score).latitude, -85) << score;
+  }
 }
 
 // Goal: a box is bounded by its sides, a circle by its radius.
@@ -132,6 +145,58 @@ TEST(Geo, Areas) {
   EXPECT_FALSE(DistanceWithin(circle, {1, 1}));
   EXPECT_TRUE(DistanceWithin(box, {1, 0}));
   EXPECT_FALSE(DistanceWithin(box, {0, 1}));
+}
+
+// Goal: the cells of an area have all places that are in it, and no score is in two of them.
+// Method: areas from a metre to more than the earth around places everywhere, at the edges of the
+// grid too, and places near them and anywhere.
+TEST(Geo, CellsHaveThePlacesOfAnArea) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  const auto draw = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(rng);
+  };
+  const auto draw_coordinate = [&](double max) {
+    return rng() % 4 == 0 ? (rng() % 2 == 0 ? max : -max) : draw(-max, max);
+  };
+  size_t found = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const Place centre = {draw_coordinate(kLongitudeMax), draw_coordinate(kLatitudeMax)};
+    const double size = std::pow(10, draw(0, 7.7));
+    const Area area = {.centre = centre,
+                       .is_box = rng() % 2 == 0,
+                       .radius = size,
+                       .width = size,
+                       .height = size * std::pow(10, draw(-2, 1))};
+    const auto cells = CellsOf(area);
+    ASSERT_FALSE(cells.empty());
+    ASSERT_LE(cells.size(), 19u);
+    for (int i = 0; i < 20; ++i) {
+      const double degrees = size / 111'000 * (rng() % 2 == 0 ? 1 : 10);
+      Place place = {draw(-kLongitudeMax, kLongitudeMax), draw(-kLatitudeMax, kLatitudeMax)};
+      if (i % 4 != 0) {
+        place.longitude =
+            std::remainder(centre.longitude + draw(-degrees, degrees), 2 * kLongitudeMax);
+        place.latitude =
+            std::clamp(centre.latitude + draw(-degrees, degrees), -kLatitudeMax, kLatitudeMax);
+      }
+      const double score = ScoreOfPlace(place);
+      const auto has_it = [&](const ScoreRange& cell) {
+        return cell.first <= score && score < cell.end;
+      };
+      const bool is_inside = DistanceWithin(area, PlaceOfScore(score)).has_value();
+      const auto count = std::ranges::count_if(cells, has_it);
+      ASSERT_LE(count, 1);
+      if (is_inside && IsPlaceScore(score)) {
+        ++found;
+        ASSERT_EQ(count, 1) << centre.longitude << " " << centre.latitude << " box " << area.is_box
+                            << " " << size << " " << area.height << ": " << place.longitude << " "
+                            << place.latitude;
+      }
+    }
+  }
+  EXPECT_GT(found, 10'000u);
 }
 
 }  // namespace

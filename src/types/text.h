@@ -55,6 +55,24 @@ inline bool TakeText(std::string_view& from, std::string_view* text) {
   return true;
 }
 
+// TakeText, in fewer instructions for a text whose length takes one byte.
+inline bool TakeShortText(std::string_view& from, std::string_view* text) {
+  const size_t bytes = from.empty() ? 0 : static_cast<uint8_t>(from.front());
+  if (bytes == 0 || bytes >= 0x80 || bytes > from.size()) return TakeText(from, text);
+  *text = from.substr(1, bytes - 1);
+  from.remove_prefix(bytes);
+  return true;
+}
+
+// Takes a number that has all its bytes, from the front. False: there are fewer.
+template <class Number>
+bool TakeFixed(std::string_view& from, Number* number) {
+  if (from.size() < sizeof(*number)) return false;
+  std::memcpy(number, from.data(), sizeof(*number));
+  from.remove_prefix(sizeof(*number));
+  return true;
+}
+
 // Takes all strings that the bytes are. False: they are something else.
 inline bool TakeTexts(std::string_view from, std::vector<std::string_view>* texts) {
   std::string_view text;
@@ -71,6 +89,10 @@ class TextWriter {
  public:
   TextWriter(Scratch& scratch, size_t bytes) : begin_(scratch.Allocate(bytes)), at_(begin_) {}
   void Number(uint64_t number) { at_ = WriteVarint(at_, number); }
+  template <class Number>
+  void Fixed(const Number& number) {
+    Bytes({reinterpret_cast<const char*>(&number), sizeof(number)});
+  }
   void Text(std::string_view text) { at_ = WriteText(at_, text); }
   void NoText() { at_ = WriteNoText(at_); }
   void Bytes(std::string_view bytes) {

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "skep/scratch.h"
 #include "types/function_table.h"
+#include "types/hash_fields.h"
 #include "types/value_type.h"
 
 namespace skep::types {
@@ -22,7 +23,7 @@ std::vector<TypeFunction> All() {
   std::vector<TypeFunction> all;
   for (const auto functions :
        {HashFunctions(), SetFunctions(), ListFunctions(), SortedSetFunctions(),
-        SortedSetJoinFunctions(), HyperLogLogFunctions()}) {
+        SortedSetJoinFunctions(), HyperLogLogFunctions(), HashDeadlineFunctions()}) {
     all.insert(all.end(), functions.begin(), functions.end());
   }
   return all;
@@ -34,7 +35,8 @@ FunctionEffect Run(const TypeFunction& function, std::optional<std::string_view>
                         .operand = operand,
                         .scratch = &scratch,
                         .function = nullptr,
-                        .value_bytes_max = size_t{64} << 20});
+                        .value_bytes_max = size_t{64} << 20,
+                        .now_ms = 1'000});
 }
 
 void Check(std::string_view input) {

@@ -381,6 +381,14 @@ TEST_F(Collections, WrongBytes) {
 // Goal: scores as Redis reads and writes them.
 TEST(Scores, AsRedis) {
   EXPECT_EQ(ScoreText(3.0), "3");
+  // Whole numbers are written as "%.17g" writes them, on both sides of the limit of the short way.
+  for (double score = 1; score < 1e18; score = score * 3 + 1) {
+    for (const double near : {score, -score, score + 0.5, 1e15 - 1, 1e15, -1e15, 0.0, -0.0}) {
+      char text[40];
+      std::snprintf(text, sizeof text, "%.17g", near);
+      EXPECT_EQ(ScoreText(near), text);
+    }
+  }
   EXPECT_EQ(ScoreText(0.1), "0.10000000000000001");
   EXPECT_EQ(ScoreText(-std::numeric_limits<double>::infinity()), "-inf");
   EXPECT_TRUE(ParseScoreBound("(1.5")->is_open);

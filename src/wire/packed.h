@@ -98,6 +98,7 @@ enum Feature : uint32_t {
   kIsDurable = 2,       // there is a log, so that kSync has an effect
   kTakesDatagrams = 4,  // UDP, on the address and port of the connection
   kHasTop = 8,          // the kind kTop, and Outcome::hint of requests whose hint was stale
+  kGivesParts = 16,     // a get of a part of a value (Request::kByteRange)
 };
 
 struct ClientHello {
@@ -172,9 +173,9 @@ inline size_t BeginMessage(std::string& to, const Header& header) {
   Append(to, header);
   return begin;
 }
-// Fills in the length of the payload.
-inline void EndMessage(std::string& to, size_t begin) {
-  const auto bytes = static_cast<uint32_t>(to.size() - begin - sizeof(Header));
+// Fills in the length of the payload, of which `apart_bytes` are sent from elsewhere.
+inline void EndMessage(std::string& to, size_t begin, size_t apart_bytes = 0) {
+  const auto bytes = static_cast<uint32_t>(to.size() - begin - sizeof(Header) + apart_bytes);
   std::memcpy(to.data() + begin, &bytes, sizeof(bytes));
 }
 

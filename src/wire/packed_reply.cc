@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/mutex.h"
 #include "base/varint.h"
@@ -47,13 +48,17 @@ void AddStatus(ByteWriter& writer, const Status& status) {
 // Writes outcomes one after the other.
 class OutcomeWriter {
  public:
-  OutcomeWriter(char* at, uint8_t request_flags, const StoreNow& now)
-      : writer_(at), request_flags_(request_flags), now_(now) {}
+  // `begin` is the string in which it writes from `at` on. `pins` is as in AppendReply.
+  OutcomeWriter(const char* begin, char* at, uint8_t request_flags, const StoreNow& now,
+                std::vector<PinnedPart>* pins)
+      : begin_(begin), writer_(at), request_flags_(request_flags), now_(now), pins_(pins) {}
 
-  void Add(Op op, const Outcome& outcome, const ItemRange& items) {
-    const std::string_view value = outcome.value;
-    const bool has_value = !value.empty() || (op == Op::kGet && outcome.verdict == Verdict::kDone);
-    const bool same_size = has_value && has_size_ && value.size() == value_bytes_;
+  // `pin` is null unless the value is pinned.
+  void Add(Op op, const Outcome& outcome, const ItemRange& items,
+           const std::shared_ptr<const PinnedValue>* pin) {
+    const size_t value_bytes = pin == nullptr ? outcome.value.size() : (*pin)->size();
+    const bool has_value = value_bytes > 0 || (op == Op::kGet && outcome.verdict == Verdict::kDone);
+    const bool same_size = has_value && has_size_ && value_bytes == value_bytes_;
     const uint8_t extras = ExtrasOf(outcome);
     writer_.Byte(static_cast<uint8_t>(
         static_cast<uint8_t>(outcome.verdict) | (has_value ? kHasOutcomeValue : 0) |
@@ -61,9 +66,9 @@ class OutcomeWriter {
         (outcome.more ? kMore : 0) | (extras != 0 ? kHasExtras : 0)));
     if (extras != 0) writer_.Byte(extras);
     if (has_value) {
-      if (!same_size) writer_.Varint(value.size());
-      writer_.Bytes(value);
-      value_bytes_ = value.size();
+      if (!same_size) writer_.Varint(value_bytes);
+      pin == nullptr ? writer_.Bytes(outcome.value) : AddPinned(*pin);
+      value_bytes_ = value_bytes;
       has_size_ = true;
     }
     if (extras != 0) AddExtras(outcome, extras, items);
@@ -71,6 +76,18 @@ class OutcomeWriter {
   char* end() const { return writer_.at(); }
 
  private:
+  void AddPinned(const std::shared_ptr<const PinnedValue>& pin) {
+    if (pins_ != nullptr) {
+      pins_->push_back({.at = static_cast<size_t>(writer_.at() - begin_), .value = pin});
+      return;
+    }
+    for (size_t at = 0; at < pin->size();) {
+      const std::string_view bytes = pin->From(at);
+      writer_.Bytes(bytes);
+      at += bytes.size();
+    }
+  }
+
   uint8_t ExtrasOf(const Outcome& outcome) const {
     const auto wants = [&](Flag flag) { return (request_flags_ & flag) != 0; };
     return static_cast<uint8_t>(
@@ -103,9 +120,11 @@ class OutcomeWriter {
         [&](const ItemSpan& run) { writer_.Bytes({run.at, run.count * run.stride()}); });
   }
 
+  const char* const begin_;
   ByteWriter writer_;
   const uint8_t request_flags_;
   const StoreNow now_;
+  std::vector<PinnedPart>* const pins_;
   bool has_size_ = false;
   size_t value_bytes_ = 0;
 };
@@ -149,32 +168,39 @@ class ItemsRoom {
 }  // namespace
 
 void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
-                 uint32_t count, const StoreNow& now, size_t items_bytes_max) {
+                 uint32_t count, const StoreNow& now, size_t items_bytes_max,
+                 std::vector<PinnedPart>* pins) {
   const uint8_t flags = request.kind == Kind::kAtomic && !batch.applied() ? +kNotApplied : 0;
   const size_t begin = BeginMessage(to, {.id = request.id,
                                          .kind = request.kind,
                                          .flags = flags,
                                          .keyspace = request.keyspace,
                                          .count = count});
+  const auto pin_of = [&](uint32_t i) {
+    return batch.outcome(i).pinned == 0 ? nullptr : &batch.pinned(i);
+  };
   const size_t used = to.size();
   size_t bytes_max = used;
+  size_t pinned_bytes = 0;
   ItemsRoom counted(items_bytes_max);
   for (uint32_t i = slot; i < slot + count; ++i) {
     const bool takes = counted.Takes(batch.items(i));
     bytes_max +=
         takes ? BytesMax(batch.outcome(i)) + BytesMax(batch.items(i)) : BytesMax(kTooManyItems);
+    if (const auto* const pin = pin_of(i); pin != nullptr) pinned_bytes += (*pin)->size();
   }
+  if (pins == nullptr) bytes_max += std::exchange(pinned_bytes, 0);
   to.resize_and_overwrite(bytes_max, [&](char* bytes, size_t) {
-    OutcomeWriter writer(bytes + used, request.flags, now);
+    OutcomeWriter writer(bytes, bytes + used, request.flags, now, pins);
     ItemsRoom room(items_bytes_max);
     for (uint32_t i = slot; i < slot + count; ++i) {
       const bool takes = room.Takes(batch.items(i));
       writer.Add(batch.requests()[i].op, takes ? batch.outcome(i) : kTooManyItems,
-                 takes ? batch.items(i) : ItemRange());
+                 takes ? batch.items(i) : ItemRange(), pin_of(i));
     }
     return static_cast<size_t>(writer.end() - bytes);
   });
-  EndMessage(to, begin);
+  EndMessage(to, begin, pinned_bytes);
 }
 
 void AppendFailure(std::string& to, const Header& request, const Status& status) {

@@ -18,8 +18,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/store_now.h"
 #include "skep/batch.h"
@@ -44,15 +46,23 @@ enum Extra : uint8_t {
 };
 inline constexpr uint8_t kExtras = 63;
 
+// A pinned value that is sent before the byte at `at` of the string that a reply was appended to.
+struct PinnedPart {
+  size_t at;
+  std::shared_ptr<const PinnedValue> value;
+};
+
 // Appends the reply to the message with this header: the outcomes of `count` slots from `slot` on
 // (for kAtomic: all). The value of a kGet that was found is sent even if it is empty. Deadlines,
 // which are in the time of `now`, are converted to the wall clock's. Scans, walks and samples are
 // sent as long as their items take `items_bytes_max` together; the later ones, which have read
-// only, are sent as refused with kTooLarge: so a reply never has more than kReplyBytesMax. Cost as
-// of AppendBatch.
+// only, are sent as refused with kTooLarge: so a reply never has more than kReplyBytesMax. Pinned
+// values are appended to `pins` with their places in `to`; if that is null, they are copied. Cost
+// as of AppendBatch.
 void AppendReply(std::string& to, const Header& request, const Batch& batch, uint32_t slot,
                  uint32_t count, const StoreNow& now = {},
-                 size_t items_bytes_max = kReplyBytesMax / 2);
+                 size_t items_bytes_max = kReplyBytesMax / 2,
+                 std::vector<PinnedPart>* pins = nullptr);
 
 // Appends a reply that is only `status`. Its `what` and detail are sent.
 void AppendFailure(std::string& to, const Header& request, const Status& status);

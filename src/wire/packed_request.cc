@@ -200,8 +200,8 @@ namespace {
 // Reads requests one after the other.
 class RequestReader {
  public:
-  RequestReader(std::string_view payload, uint32_t count_limit, const StoreNow& now)
-      : left_(payload), count_limit_(count_limit), now_(now) {}
+  RequestReader(std::string_view payload, uint32_t count_limit, const StoreNow& now, bool pins)
+      : left_(payload), count_limit_(count_limit), now_(now), pins_(pins) {}
 
   // False: the next bytes are no request.
   bool Take(Batch& batch) {
@@ -230,6 +230,8 @@ class RequestReader {
     if (request.op == Op::kCount && !CountsAll(request)) {
       request.limit = std::min(request.limit, count_limit_);
     }
+    const bool returns = request.op == Op::kGet || request.has(Request::kReturnPrevious);
+    if (pins_ && returns && !IsRange(request.op)) request.flags |= Request::kMayPin;
     batch.Add(request);
     return true;
   }
@@ -321,6 +323,7 @@ class RequestReader {
   std::vector<const Function*> functions_;  // named functions; null: not known here
   const uint32_t count_limit_;
   const StoreNow now_;
+  const bool pins_;
   bool has_sizes_ = false;
   bool has_value_ = false;
   size_t key_bytes_ = 0;
@@ -331,8 +334,10 @@ class RequestReader {
 }  // namespace
 
 Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_limit, Batch& batch,
-                    const StoreNow& now) {
-  RequestReader reader(payload, count_limit, now);
+                    const StoreNow& now, bool pins) {
+  // In an atomic batch the value may be the operand of a request behind it.
+  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  RequestReader reader(payload, count_limit, now, pins && !is_atomic);
   for (uint32_t i = 0; i < count; ++i) {
     if (!reader.Take(batch)) return kMalformedMessage;
   }

@@ -86,10 +86,11 @@ Result<BatchSettings> TakeSettings(const Header& header, std::string_view& paylo
 // Adds `count` requests to the batch, views into `payload`, which must be all of it. The limit of a
 // count is lowered to `count_limit`, except that of a count of every key (CountsAll), which visits
 // none. Deadlines, which are the wall clock's, are converted to the time of `now`. Requests are
-// only checked for their form: engines check the rest.
+// only checked for their form: engines check the rest. With `pins` those that return the value of a
+// key may have it pinned (Request::kMayPin), if the batch is not atomic.
 //   kCorrupt  the payload ends too early or late, an op or field is not known, kSameSizes without
 //             sizes before, kSameValue without a value before. Requests may have been added
 Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_limit, Batch& batch,
-                    const StoreNow& now = {});
+                    const StoreNow& now = {}, bool pins = false);
 
 }  // namespace skep::packed

@@ -80,6 +80,8 @@ void RespWriter::Bulk(std::string_view bytes) {
          [&](char* at) { return PutLineEnd(Put(PutHead(at, '$', bytes.size()), bytes)); });
 }
 
+void RespWriter::EndBulk() { out_.append("\r\n"); }
+
 void RespWriter::Null() { out_.append(protocol_ == 3 ? "_\r\n" : "$-1\r\n"); }
 void RespWriter::NullArray() { out_.append(protocol_ == 3 ? "_\r\n" : "*-1\r\n"); }
 

@@ -43,6 +43,9 @@ class RespWriter {
 
   void Integer(int64_t value);
   void Bulk(std::string_view bytes);
+  // What is before and behind the bytes of a bulk that are sent from where they lie.
+  void BeginBulk(size_t bytes) { Head('$', bytes); }
+  void EndBulk();
   void Null();
   void NullArray();
   void Array(size_t count);

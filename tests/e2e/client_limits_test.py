@@ -226,7 +226,13 @@ class NoReaderTest(ServerTest):
         self.assertEqual(kept.call("CLIENT", "NO-EVICT", "ON"), "OK")
         kept.send(encode("MGET", *["big"] * 6))
         small, large = self.deaf("GET", "big"), self.deaf("MGET", *["big"] * 3)
-        wait_until(lambda: len(re.findall(rb"omem=[1-9]\d{6}", self.client.call("CLIENT", "LIST"))) == 3)
+
+        # The kernel takes what it can of a reply, in several turns.
+        def kept_bytes():
+            time.sleep(0.05)
+            return re.findall(rb"omem=([1-9]\d{6,})", self.client.call("CLIENT", "LIST"))
+
+        wait_until(lambda: len(kept_bytes()) == 3 and kept_bytes() == kept_bytes())
         evicted = field(self.client, "stats", "evicted_clients")
         others = [line for line in self.client.call("CLIENT", "LIST").splitlines()
                   if b" flags=N " in line]
@@ -286,7 +292,9 @@ class StalledRangeTest(unittest.TestCase):
                 deaf[0].read()  # inside an array there is no other way to tell
             for connection in deaf:
                 connection.close()
-            wait_until(lambda: field(client, "memory", "used_memory") < 24 * MIB)
+            # What lives is counted, not `used_memory`: some of what was freed lies in spans of which a
+            # part lives, up to 10 MiB, and the schedule of the threads decides how much.
+            wait_until(lambda: field(client, "engine", "db0_arena_allocated_bytes") < 17 * MIB)
             # A scan is told. There is as much less memory as giving it up frees, and that alone.
             token, _ = client.call("KSCAN", "-", "+", "COUNT", 1)
             overwrite(7)

@@ -88,6 +88,21 @@ class LargeRestartTest(unittest.TestCase):
         return 0
 
 
+class LargeRenameTest(ServerTest):
+    OPTIONS = SMALL
+
+    # Goal: RENAME of a large collection to its own name writes nothing, so WATCH sees no change.
+    def test_to_itself(self):
+        for i in range(40):
+            self.client.call("HSET", "hash", "field-%d" % i, i)
+        self.check("OK", "WATCH", "hash")
+        self.check("OK", "RENAME", "hash", "hash")
+        self.check(0, "RENAMENX", "hash", "hash")
+        self.check("OK", "MULTI")
+        self.check([], "EXEC")
+        self.check(40, "HLEN", "hash")
+
+
 class LargeWithoutMemoryTest(ServerTest):
     OPTIONS = SMALL
 

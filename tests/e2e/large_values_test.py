@@ -37,7 +37,7 @@ class LargeValuesTest(unittest.TestCase):
         def written(at, what):
             return value[:at].ljust(at, b"\0") + what + value[at + len(what):]
 
-        kind = self.random.randrange(6)
+        kind = self.random.randrange(8)
         if kind == 0:
             size = self.random.choice([WHOLE_MAX - 1, WHOLE_MAX, WHOLE_MAX + 1, 500_000])
             fresh = self.bytes_of(size)
@@ -54,6 +54,14 @@ class LargeValuesTest(unittest.TestCase):
             return key, written(offset, byte), ("SETBIT", key, offset * 8 + 3, bit), old >> 4 & 1
         if kind == 4:
             return key, value, ("EXPIRE", key, 100000), 1 if value else 0
+        if kind == 5 and value:
+            by = self.random.randrange(1, 256)
+            added = bytes((byte + by) % 256 for byte in value)
+            return key, added, ("VUPDATE", key, "add", "u8", by), len(value)
+        if kind == 6 and value:
+            # Few elements change.
+            largest = bytes(max(byte, 250) for byte in value)
+            return key, largest, ("VUPDATE", key, "max", "u8", 250, "RETURN", "NEW"), largest
         old = int.from_bytes(value[offset:offset + 2].ljust(2, b"\0"), "big")
         far = offset // 2
         far_old = int.from_bytes(value[far:far + 1].ljust(1, b"\0"), "big")
@@ -64,15 +72,21 @@ class LargeValuesTest(unittest.TestCase):
         return key, after, command, [old, far_old]
 
     def change(self, client, in_transaction):
-        key, after, command, reply = self.a_change()
+        """A change, or some of them, which may be of one key, in one transaction."""
+        replies, names = [], []
         if in_transaction:
             client.call("MULTI")
-            client.call(*command)
-            self.assertEqual(client.call("EXEC"), [reply], command[:2])
-        else:
-            self.assertEqual(client.call(*command), reply, command[:2])
-        if after:
-            self.model[key] = after
+        for _ in range(self.random.randrange(1, 7) if in_transaction else 1):
+            key, after, command, reply = self.a_change()
+            names.append(command[:2])
+            replies.append(reply)
+            if after:
+                self.model[key] = after
+            answer = client.call(*command)
+            if not in_transaction:
+                self.assertTrue(answer == reply, names)
+        if in_transaction:
+            self.assertTrue(client.call("EXEC") == replies, names)
 
     def check(self, client):
         for key, value in self.model.items():
@@ -101,7 +115,7 @@ class LargeValuesTest(unittest.TestCase):
                     if saves:
                         self.assertEqual(client.call("SAVE"), "OK")
                     for step in range(60):
-                        self.change(client, in_transaction=step % 4 == 0)
+                        self.change(client, in_transaction=step % 2 == 0)
                     self.check(client)
                 server.popen.kill()
                 server.wait()
@@ -135,6 +149,9 @@ class LargeValuesTest(unittest.TestCase):
                     client.call("APPEND", "large", b"tail")
                     client.call("SETRANGE", "large", i << 18, b"range")
                     client.call("SETBIT", "large", i << 20, 1)
+                    if i % 25 == 0:
+                        client.call("VUPDATE", "large", "max", "u8", 1)
+                client.pipeline(("MULTI",), *[("SETBIT", "large", i << 20, 0) for i in range(100)], ("EXEC",))
                 self.assertLess(self.log_bytes(client) - before, 100_000)
                 reply = client.call("SETRANGE", "large", 64 << 20, b"x")
                 self.assertIsInstance(reply, Error)

@@ -37,7 +37,7 @@ class ShapeTest(ServerTest):
         info = self.client.call("CLIENT", "INFO").decode()
         for part in (f"id={number} ", "name=tester ", "db=0 ", "addr=127.0.0.1:",
                      f"laddr=127.0.0.1:{self.server.port} ", "lib-name=a-lib", "lib-ver=1.2",
-                     "cmd=client", "resp=2"):
+                     "cmd=client|info ", "resp=2"):
             self.assertIn(part, info)
         with self.server.connect() as other:
             self.assertGreater(other.call("CLIENT", "ID"), number)
@@ -48,7 +48,8 @@ class ShapeTest(ServerTest):
 
     def test_command(self):
         names = [name.decode() for name in self.client.call("COMMAND", "LIST")]
-        self.assertEqual(self.client.call("COMMAND", "COUNT"), len(names))
+        commands = [name for name in names if "|" not in name]
+        self.assertEqual(self.client.call("COMMAND", "COUNT"), len(commands))
         self.assertLessEqual({"get", "set", "krange", "kcount", "kdelrange", "kfloor", "kceil",
                               "kfirst", "klast", "kscan", "scan", "shutdown"}, set(names))
         get, krange, nothing = self.client.call("COMMAND", "INFO", "GET", "krange", "nosuch")
@@ -63,7 +64,7 @@ class ShapeTest(ServerTest):
         get = dict(zip(*[iter(config[b"subcommands"])] * 2))[b"config|get"]
         self.assertEqual(get[get.index(b"summary") + 1],
                          b"Return the options that match, and their values.")
-        self.assertEqual(len(self.client.call("COMMAND")), len(names))
+        self.assertEqual(len(self.client.call("COMMAND")), len(commands))
 
     def test_info(self):
         info = self.client.call("INFO").decode()

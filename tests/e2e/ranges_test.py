@@ -225,6 +225,39 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
         self.assertIsInstance(client.call("KRANGE", "-", "+"), Error)
         self.assertEqual(client.call("KRANGE", "-", "(m"), [b"ada"])
 
+    # Goal: clients log in at the servers of the ranges, and are told if their password is wrong.
+    def test_servers_with_a_password(self):
+        first, last = (self.server("--requirepass", "secret") for _ in range(2))
+        self.assertEqual(self.ctl("set", f"127.0.0.1:{first.port}", f"m=127.0.0.1:{last.port}"),
+                         (0, "", ""))
+        ranges = f"0=ranges,zk={self.zk},name=users,timeout=60000"
+        for wrong in (ranges, ranges + ",password=guess"):
+            refused = Process([BINARY, "--port", "0", "--keyspace", wrong], self.folder)
+            self.assertEqual(refused.wait(), 1)
+            self.assertIn(b"the password is wrong", refused.output())
+        front = self.server("--keyspace", ranges + ",password=secret")
+        client = front.connect()
+        self.addCleanup(client.close)
+        self.assertEqual(client.call("MSET", "ada", "1", "zoe", "2"), "OK")
+        direct = last.connect()
+        self.addCleanup(direct.close)
+        self.assertEqual(direct.call("AUTH", "secret"), "OK")
+        self.assertEqual(direct.call("KRANGE", "-", "+"), [b"zoe"])
+        script = f"""
+import skep
+at = dict(address="ranges://{self.zk}/users", fabric="mem", timeout_ms=60000)
+with skep.connect(**at, password="secret") as store:
+    assert [k for k, v in store.scan()] == [b"ada", b"zoe"]
+for wrong in ("guess", "a,name=b"):
+    try:
+        skep.connect(**at, password=wrong)
+        assert False
+    except skep.InvalidArgument:
+        pass
+"""
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_S,
+                       env=library_environment(LIBRARY))
+
     def ranged_server(self, *options):
         """A server that knows the map "users", at a port that it had before."""
         with socket.socket() as probe:

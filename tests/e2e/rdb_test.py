@@ -12,6 +12,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -211,6 +212,41 @@ class RdbTest(unittest.TestCase):
         ours.call("SELECT", 15)
         self.assertEqual(ours.call("EXISTS", "hash:few", "set:pieces"), 0)
         self.assertEqual(ours.call("EXISTS", "hash:many"), 1)
+
+    # Goal: hashes whose fields have deadlines, which this machine's Redis has none of, come with them.
+    # Method: a file in the format of Redis 7.4 has a hash of one piece and one of several.
+    def test_import_of_deadlines_of_fields(self):
+        def length(number):
+            return b"\x81" + number.to_bytes(8, "big")
+
+        def string(text):
+            return length(len(text)) + text
+
+        first = 4_102_444_800_000
+        rdb = b"REDIS0012\xfe\x00"
+        for key, count in ((b"few", 3), (b"many", 400)):
+            rdb += b"\x18" + string(key) + first.to_bytes(8, "little") + length(count)
+            for i in range(count):
+                behind = 0 if i % 3 == 0 else i + 1
+                rdb += length(behind) + string(b"field %d" % i) + string(b"%d" % i * 3000)
+        rdb += b"\xff" + bytes(8)
+        skep = SkepServer()
+        self.addCleanup(skep.stop)
+        with tempfile.NamedTemporaryFile(suffix=".rdb") as file, skep.connect() as ours:
+            file.write(rdb)
+            file.flush()
+            done = subprocess.run([DUMP, "import", "--port", str(skep.port), "--format", "rdb",
+                                   file.name], stderr=subprocess.PIPE, text=True, timeout=100,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stderr.strip()),
+                             (0, "imported 2 keys"))
+            for key, count in (("few", 3), ("many", 400)):
+                self.assertEqual(ours.call("HLEN", key), count)
+                fields = [f"field {i}" for i in range(count)]
+                self.assertEqual(ours.call("HPEXPIRETIME", key, "FIELDS", count, *fields),
+                                 [-1 if i % 3 == 0 else first + i for i in range(count)])
+                self.assertEqual(ours.call("HMGET", key, *fields),
+                                 [b"%d" % i * 3000 for i in range(count)])
 
     def import_into(self, skep, redis, theirs, count):
         if theirs is not None:

@@ -2,36 +2,41 @@
 """What a server tells of itself: INFO beside Redis's, SLOWLOG, LATENCY, MEMORY, and what
 prometheus-redis-exporter makes of it."""
 
+import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import unittest
 import urllib.request
 
 from beside_redis import BesideRedisTest
 from resp import Error
-from skep_process import PATIENCE_S, ServerTest, end_with_parent, needs
+from skep_process import BINARY, PATIENCE_S, ServerTest, SkepServer, end_with_parent, needs
 
 EXPORTER = shutil.which("prometheus-redis-exporter")
 
 # What redis_exporter, `redis-cli --stat` and client libraries look for.
 FIELDS = """
     redis_version redis_mode os arch_bits multiplexing_api process_id run_id tcp_port
-    server_time_usec uptime_in_seconds uptime_in_days config_file
+    server_time_usec uptime_in_seconds uptime_in_days config_file executable io_threads_active
     connected_clients cluster_connections maxclients blocked_clients tracking_clients
     clients_in_timeout_table
     used_memory used_memory_human used_memory_rss used_memory_rss_human used_memory_peak
     used_memory_peak_human used_memory_peak_perc total_system_memory total_system_memory_human
+    used_memory_dataset used_memory_dataset_perc used_memory_overhead used_memory_vm_total
+    used_memory_functions number_of_libraries lazyfree_pending_objects lazyfreed_objects
     used_memory_lua maxmemory maxmemory_human maxmemory_policy mem_fragmentation_ratio
     mem_fragmentation_bytes mem_clients_normal mem_clients_slaves mem_allocator
     active_defrag_running
     loading async_loading rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_status
     rdb_last_bgsave_time_sec rdb_saves rdb_last_cow_size aof_enabled aof_rewrite_in_progress
     aof_rewrite_scheduled aof_last_rewrite_time_sec aof_current_rewrite_time_sec
-    aof_last_bgrewrite_status aof_last_cow_size module_fork_in_progress
+    aof_last_bgrewrite_status aof_last_cow_size
+    aof_last_write_status module_fork_in_progress
     total_connections_received total_commands_processed instantaneous_ops_per_sec
     total_net_input_bytes total_net_output_bytes instantaneous_input_kbps
     instantaneous_output_kbps rejected_connections sync_full sync_partial_ok sync_partial_err
@@ -39,7 +44,10 @@ FIELDS = """
     pubsub_patterns latest_fork_usec migrate_cached_sockets slave_expires_tracked_keys
     active_defrag_hits active_defrag_misses total_error_replies total_reads_processed
     total_writes_processed
-    role connected_slaves master_repl_offset
+    expired_stale_perc expired_time_cap_reached_count reply_buffer_shrinks
+    instantaneous_input_repl_kbps
+    role connected_slaves master_replid master_replid2 master_repl_offset second_repl_offset
+    repl_backlog_active repl_backlog_first_byte_offset repl_backlog_histlen
     used_cpu_sys used_cpu_user used_cpu_sys_children used_cpu_user_children
     cluster_enabled
 """.split()
@@ -51,11 +59,27 @@ def info(client, *sections):
     return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
 
 
+def counts(fields):
+    """Of the fields of INFO those that count commands and errors, without times."""
+    kept = {}
+    for name, value in fields.items():
+        if name.startswith("cmdstat_"):
+            kept[name] = re.sub(r"usec=\d+,usec_per_call=[\d.]+,", "", value)
+        elif name.startswith("errorstat_") or name in ("keyspace_hits", "keyspace_misses",
+                                                       "total_error_replies"):
+            kept[name] = value
+    return kept
+
+
 class InfoTest(BesideRedisTest):
     def test_fields(self):
         redis, skep = (info(connection, "everything") for connection in self.connect_both())
         self.assertEqual([field for field in FIELDS if field not in redis], [])
         self.assertEqual([field for field in FIELDS if field not in skep], [])
+        self.assertEqual(int(skep["used_memory_dataset"]) + int(skep["used_memory_overhead"]),
+                         int(skep["used_memory"]))
+        self.assertRegex(skep["master_replid"], "^[0-9a-f]{40}$")
+        self.assertEqual(os.path.realpath(skep["executable"]), os.path.realpath(BINARY))
 
     # Goal: what both count they count alike.
     # Method: the same commands go to both, right and wrong ones, alone, in a pipeline and in a
@@ -73,18 +97,33 @@ class InfoTest(BesideRedisTest):
                                 ["INCR", "a"], ["SET", "a", "x"], ["INCR", "a"], ["DEL", "a"])
             connection.pipeline(["MULTI"], ["SET", "c", "x"], ["INCR", "c"], ["GET", "c"], ["EXEC"])
             connection.pipeline(["MULTI"], ["GET"], ["EXEC"])
+            connection.pipeline(["CLIENT", "GETNAME"], ["client", "GetName"], ["CLIENT", "SETNAME"],
+                                ["OBJECT", "ENCODING", "a"], ["OBJECT", "HELP"], ["COMMAND"],
+                                ["MULTI"], ["CONFIG", "GET", "hz"], ["EXEC"])
+            histogram = connection.call("LATENCY", "HISTOGRAM", "client", "object|encoding", "exec")
+            self.assertEqual(sorted(histogram[::2]), [b"client|getname", b"exec", b"object|encoding"])
             fields = info(connection, "all")
-            counts = {name: re.sub(r"usec=\d+,usec_per_call=[\d.]+,", "", value)
-                      for name, value in fields.items()
-                      if name.startswith("cmdstat_") and "|" not in name}
-            counts.pop("cmdstat_config", None)
-            counts.update((name, value) for name, value in fields.items()
-                          if name.startswith("errorstat_") or name in (
-                              "keyspace_hits", "keyspace_misses", "total_error_replies"))
             self.assertGreater(int(fields["total_commands_processed"]), 20)
             self.assertRegex(fields["latency_percentiles_usec_get"],
                              r"p50=\d+\.\d+,p99=\d+\.\d+,p99\.9=\d+\.\d+")
-            told.append(counts)
+            told.append(counts(fields))
+        self.assertEqual(told[1], told[0])
+
+    # Goal: a command that is refused for want of memory has been rejected, and has not failed, in
+    # whatever way it runs.
+    def test_refusals_are_no_failures(self):
+        told = []
+        for connection in self.connect_both():
+            connection.pipeline(["SET", "a", 5], ["SADD", "s", 1], ["CONFIG", "SET", "maxmemory", 1],
+                                ["CONFIG", "RESETSTAT"])
+            replies = connection.pipeline(
+                ["SET", "a", 1], ["GET", "a"], ["MSET", "a", 1, "b", 2], ["BITOP", "NOT", "b", "a"],
+                ["SADD", "s", 2], ["INCR", "a"], ["SPOP", "nosuch"],
+                ["MULTI"], ["SET", "a", 1], ["EXEC"], ["CONFIG", "SET", "maxmemory", 0])
+            self.assertEqual([str(r)[:4] for r in replies[:6]],
+                             ["OOM ", "b'5'", "OOM ", "OOM ", "OOM ", "OOM "])
+            told.append(counts(info(connection, "all")))
+        self.assertEqual(told[0]["cmdstat_set"], "calls=0,rejected_calls=2,failed_calls=0")
         self.assertEqual(told[1], told[0])
 
     def test_databases(self):
@@ -158,7 +197,7 @@ class SlowCommandsTest(ServerTest):
         bounds, counts = about[3][::2], about[3][1::2]
         self.assertEqual((sorted(bounds), sorted(counts)), (bounds, counts))
         self.assertEqual(counts[-1], 10)
-        self.assertEqual(set(call("LATENCY", "HISTOGRAM")[::2]), {b"config", b"get", b"latency",
+        self.assertEqual(set(call("LATENCY", "HISTOGRAM")[::2]), {b"config|resetstat", b"get", b"latency|histogram",
                                                                   b"set"})
 
     def test_memory(self):
@@ -180,6 +219,22 @@ class SlowCommandsTest(ServerTest):
         began = self.client.call("LASTSAVE")
         self.assertLess(abs(began - time.time()), 10_000)
         self.assertEqual(info(self.client, "persistence")["rdb_last_save_time"], str(began))
+
+
+class SavedChangesTest(unittest.TestCase):
+    # Goal: dashboards see what the next snapshot would save.
+    def test_changes_since_the_last_snapshot(self):
+        with tempfile.TemporaryDirectory() as folder, SkepServer("--dir", folder) as server:
+            with server.connect() as client:
+                client.pipeline(["SET", "a", 1], ["MSET", "b", 1, "c", 2], ["GET", "a"],
+                                ["DEL", "nosuch"])
+                told = info(client, "persistence")
+                self.assertEqual(told["rdb_changes_since_last_save"], "3")
+                self.assertEqual(told["rdb_current_bgsave_time_sec"], "-1")
+                self.assertEqual(client.call("SAVE"), "OK")
+                self.assertEqual(info(client, "persistence")["rdb_changes_since_last_save"], "0")
+                client.call("DEL", "a")
+                self.assertEqual(info(client, "persistence")["rdb_changes_since_last_save"], "1")
 
 
 @needs(EXPORTER, "prometheus-redis-exporter")

@@ -64,6 +64,15 @@ CONVERSATIONS = {
         ZRANGE e3 0 -1
         ~KEYS *
         """,
+    "a scan of one type beside them": r"""
+        SET s v
+        RPUSH l a
+        SADD t x
+        MULTI
+        SCAN 0 TYPE list COUNT 1000
+        SUNIONSTORE d t
+        EXEC
+        """,
     "they see what comes before them, and are seen behind": r"""
         MULTI
         SET a abc

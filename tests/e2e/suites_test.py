@@ -9,7 +9,7 @@ import unittest
 
 from beside_redis import BesideRedisTest
 from resp import Error
-from skep_process import ServerTest, SkepServer
+from skep_process import ServerTest
 
 CONVERSATIONS = {
     "alone": r"""
@@ -50,16 +50,159 @@ CONVERSATIONS = {
         ACL GENPASS x
         ACL GENPASS 5 5
         ACL NOSUCH
+        ACL LIST
+        ACL LIST x
+        ACL GETUSER default
+        ACL GETUSER nosuch
+        ACL GETUSER
+        ACL DELUSER nosuch other
+        ACL DELUSER nosuch default
+        ACL DELUSER
+        ACL DRYRUN default GET k
+        ACL DRYRUN default GET
+        ACL DRYRUN default NOSUCH k
+        ACL DRYRUN nosuch GET k
+        ACL DRYRUN default
+        LATENCY GRAPH
+        LATENCY GRAPH nosuch
         CLIENT TRACKINGINFO
         CLIENT TRACKING OFF
         CLIENT TRACKING MAYBE
         CLIENT GETREDIR
         MEMORY PURGE
         """,
+    "scripts": r"""
+        FUNCTION
+        FUNCTION FLUSH
+        FUNCTION FLUSH SYNC
+        FUNCTION flush async
+        FUNCTION FLUSH x
+        FUNCTION FLUSH SYNC x
+        FUNCTION LIST
+        FUNCTION LIST WITHCODE
+        FUNCTION LIST WITHCODE WITHCODE
+        FUNCTION LIST LIBRARYNAME a
+        FUNCTION LIST LIBRARYNAME
+        FUNCTION LIST LIBRARYNAME a LIBRARYNAME b
+        FUNCTION LIST libraryname a withcode
+        FUNCTION LIST FOO
+        FUNCTION DELETE
+        FUNCTION DELETE x
+        FUNCTION DELETE x y
+        FUNCTION KILL
+        FUNCTION KILL x
+        FUNCTION STATS x
+        FUNCTION NOSUCH
+        FUNCTION LOAD
+        SCRIPT
+        SCRIPT FLUSH
+        SCRIPT FLUSH SYNC
+        SCRIPT flush async
+        SCRIPT FLUSH x
+        SCRIPT FLUSH SYNC x
+        SCRIPT EXISTS
+        SCRIPT EXISTS a
+        SCRIPT EXISTS a b c
+        SCRIPT KILL
+        SCRIPT KILL x
+        SCRIPT NOSUCH
+        SCRIPT LOAD
+        SCRIPT LOAD a b
+        MULTI
+        FUNCTION FLUSH
+        FUNCTION LIST
+        SCRIPT FLUSH
+        SCRIPT EXISTS a
+        SCRIPT KILL
+        EXEC
+        """,
+    "shutting down": r"""
+        SHUTDOWN x
+        SHUTDOWN NOSAVE SAVE
+        SHUTDOWN SAVE NOW NOSAVE
+        SHUTDOWN SAVE x
+        SHUTDOWN ABORT
+        SHUTDOWN abort ABORT
+        SHUTDOWN ABORT NOW
+        SHUTDOWN FORCE ABORT
+        SHUTDOWN SAVE ABORT
+        SHUTDOWN NOSAVE ABORT x
+        PING
+        """,
+    "places in no order": r"""
+        GEOADD far 45 65 a -135 85.05 b 90 85.0511 c -45 65.509 d 0.35 85.0002 e -0.15 85 f
+        GEORADIUSBYMEMBER far a 5009431 m
+        GEORADIUSBYMEMBER far d 5009431 m
+        GEORADIUSBYMEMBER far f 4891.94 m
+        GEORADIUS far 0 0 50000 km
+        GEOADD edge 179.5 36 a -179.5 36 b 179.9 -36 c -179.9 -36.1 d
+        GEOSEARCH edge FROMLONLAT 179 37 BYBOX 400 400 km
+        GEOSEARCH edge FROMLONLAT -179 37 BYBOX 400 400 km
+        GEOSEARCH edge FROMLONLAT 179.9 0 BYRADIUS 10000 km
+        GEOADD town -73.94 40.74 a -73.97 40.76 b -73.99 40.73 c -74.01 40.71 d -73.78 40.64 e
+        GEORADIUS town -73.98 40.76 3 km
+        GEORADIUS town -73.98 40.76 10 km
+        GEORADIUS town -73.98 40.76 10 km COUNT 2 ANY
+        GEORADIUS town -73.98 40.76 10 km COUNT 2 ANY DESC
+        GEORADIUS town -73.98 40.76 10 km COUNT 3 ANY STORE some
+        ZRANGE some 0 -1
+        GEOSEARCH town FROMMEMBER a BYRADIUS 0 m
+        """,
+    "wrong words": r"""
+        CLIENT TRACKING OFF REDIRECT
+        CLIENT TRACKING OFF REDIRECT x
+        CLIENT TRACKING OFF PREFIX
+        CLIENT TRACKING OFF NOSUCH
+        CLIENT TRACKING ON NOSUCH
+        CLIENT TRACKING OFF bcast NOLOOP optin OPTOUT PREFIX p
+        CLIENT TRACKINGINFO
+        LOLWUT VERSION x
+        CONFIG SET hz
+        CONFIG SET hz 10 dynamic-hz
+        """,
+    "two databases": r"""
+        SET k v
+        MOVE k nosuch
+        MOVE k 0
+        MOVE k 16
+        MOVE k -1
+        MOVE k
+        MOVE nosuch 1
+        SELECT 1
+        SET k w
+        SELECT 0
+        MOVE k 1
+        GET k
+        SWAPDB a 0
+        SWAPDB 0 a
+        SWAPDB 0 16
+        SWAPDB -1 0
+        SWAPDB 1 1
+        SWAPDB 1
+        GET k
+        """,
+    "other servers": r"""
+        MIGRATE h 1 k 0 1
+        MIGRATE h 1 k 0
+        MIGRATE h 1 k a 1
+        MIGRATE h 1 k 0 a
+        MIGRATE h 1 k 0 1 NOSUCH
+        MIGRATE h 1 k 0 1 AUTH
+        MIGRATE h 1 k 0 1 AUTH2 a
+        MIGRATE h 1 k 0 1 COPY REPLACE AUTH2 a b AUTH c
+        MIGRATE h 1 k 0 1 KEYS a
+        MIGRATE h 1 "" 0 1 KEYS
+        MIGRATE h 1 "" 0 1 copy keys a b
+        MULTI
+        MIGRATE h 1 k 0 1
+        EXEC
+        """,
     "HyperLogLogs": r"""
         PFSELFTEST
         PFDEBUG ENCODING nosuch
         PFDEBUG NOSUCH nosuch
+        PFADD h
+        GET h
         PFADD h
         PFDEBUG ENCODING h
         PFDEBUG DECODE h
@@ -103,6 +246,17 @@ CONVERSATIONS = {
         CONFIG GET notify-keyspace-events
         CONFIG GET latency-tracking-info-percentiles
         CONFIG GET hll-sparse-max-bytes
+        CONFIG GET replica-read-only
+        CONFIG GET slave-read-only
+        CONFIG GET min-replicas-to-write
+        CONFIG GET repl-diskless-load
+        CONFIG GET acllog-max-len
+        CONFIG GET oom-score-adj
+        CONFIG GET masterauth
+        CONFIG SET replica-read-only maybe
+        CONFIG SET min-replicas-to-write 1 masterauth secret
+        CONFIG GET masterauth
+        CONFIG SET min-replicas-to-write 0 masterauth ""
         """,
     "keys of commands": r"""
         COMMAND GETKEYS ZUNIONSTORE d 2 a b
@@ -121,6 +275,31 @@ CONVERSATIONS = {
         COMMAND GETKEYS GEORADIUS a 1 2 3 m STORE d
         COMMAND GETKEYS GEORADIUSBYMEMBER a m 3 m STOREDIST d
         COMMAND GETKEYS PING
+        COMMAND GETKEYS BLPOP a b 0
+        COMMAND GETKEYS BZPOPMAX a 0
+        COMMAND GETKEYS MEMORY USAGE a
+        COMMAND GETKEYS MEMORY STATS
+        COMMAND GETKEYS MEMORY USAGE
+        COMMAND GETKEYS OBJECT ENCODING a
+        COMMAND GETKEYSANDFLAGS OBJECT FREQ a
+        COMMAND GETKEYSANDFLAGS LMOVE a b LEFT LEFT
+        COMMAND GETKEYSANDFLAGS SORT a STORE b
+        COMMAND GETKEYSANDFLAGS PFMERGE a b c
+        COMMAND GETKEYSANDFLAGS SUNIONSTORE a b c
+        COMMAND GETKEYSANDFLAGS ZDIFFSTORE a 2 b c
+        COMMAND GETKEYSANDFLAGS BRPOP a b 0
+        COMMAND GETKEYSANDFLAGS MIGRATE h 1 k 0 1
+        COMMAND GETKEYSANDFLAGS MIGRATE h 1 "" 0 1 COPY KEYS a b
+        COMMAND GETKEYSANDFLAGS MIGRATE h 1 x 0 1 COPY KEYS a b
+        ~COMMAND LIST FILTERBY ACLCAT hyperloglog
+        ~COMMAND LIST FILTERBY PATTERN config*
+        ~COMMAND LIST FILTERBY PATTERN config|*re*
+        ~COMMAND LIST FILTERBY PATTERN co*help
+        COMMAND LIST FILTERBY ACLCAT nosuch
+        ~ACL CAT sortedset
+        ~ACL CAT bitmap
+        ~ACL CAT geo
+        ~ACL CAT transaction
         """,
 }
 
@@ -128,6 +307,73 @@ CONVERSATIONS = {
 class SuitesTest(BesideRedisTest):
     def test_conversations(self):
         self.check_conversations(CONVERSATIONS)
+
+
+def places(info):
+    """Of COMMAND INFO what clients decide by: arity, legacy places of keys, categories, key specs
+    without their notes, whether keys move, and the same of each subcommand."""
+    name, arity, flags, first, last, step, categories, _, specs, subcommands = info
+    plain = [[part for i in range(0, len(spec), 2) if spec[i] != b"notes" for part in spec[i:i + 2]]
+             for spec in specs]
+    return {"name": name, "arity": arity, "keys": (first, last, step), "movable": "movablekeys" in flags,
+            "categories": sorted(categories), "specs": plain,
+            "subcommands": {sub[0]: places(sub) for sub in subcommands}}
+
+
+class CommandTableTest(BesideRedisTest):
+    # Subcommands have the categories of their command here. In Redis some of these are for
+    # administrators only and others are not, and DEBUG and FUNCTION write nothing.
+    OTHER_CATEGORIES = {b"acl", b"client", b"debug", b"function", b"memory"}
+
+    def command_info(self, name):
+        redis, skep = [server.connect() for server in (self.redis, self.skep)]
+        with redis, skep:
+            return [connection.call("COMMAND", "INFO", name)[0] for connection in (redis, skep)]
+
+    def names(self):
+        found = []
+        for server in (self.redis, self.skep):
+            with server.connect() as connection:
+                found.append({name for name in connection.call("COMMAND", "LIST")})
+        return found
+
+    # Goal: a client that finds keys, or decides where a command goes, by the table does as with
+    # Redis.
+    # Method: all commands that both have.
+    def test_places_and_categories(self):
+        redis, skep = self.names()
+        for name in sorted(redis & skep):
+            if b"|" in name:
+                continue
+            with self.subTest(name=name):
+                theirs, ours = [places(info) for info in self.command_info(name)]
+                for table in (theirs, ours):
+                    shared = theirs["subcommands"].keys() & ours["subcommands"].keys()
+                    table["subcommands"] = {sub: table["subcommands"][sub] for sub in shared}
+                if name in self.OTHER_CATEGORIES:
+                    for table in (theirs, ours):
+                        for each in (table, *table["subcommands"].values()):
+                            del each["categories"]
+                self.assertEqual(ours, theirs)
+
+    # Goal: subcommands have names of their own, as in Redis.
+    def test_names_of_subcommands(self):
+        redis, skep = self.names()
+        ours = {name for name in skep if name.startswith((b"config|", b"object|", b"memory|"))}
+        self.assertEqual(ours, {name for name in redis if name.split(b"|")[0] + b"|" in
+                                (b"config|", b"object|", b"memory|") and b"|" in name})
+        for name, known in [("object|encoding", True), ("OBJECT|Freq", True), ("object|", False),
+                            ("object|nosuch", False), ("nosuch|x", False), ("get|x", False),
+                            ("object|help", True), ("get|help", False)]:
+            with self.subTest(name=name):
+                theirs, ours = self.command_info(name)
+                self.assertEqual(ours is not None, known)
+                if known:
+                    self.assertEqual(places(ours), places(theirs))
+        with self.skep.connect() as connection:
+            docs = connection.call("COMMAND", "DOCS", "object|encoding", "object|nosuch")
+            self.assertEqual(docs[0], b"object|encoding")
+            self.assertEqual(len(docs), 2)
 
 
 class OwnAnswersTest(ServerTest):
@@ -140,15 +386,79 @@ class OwnAnswersTest(ServerTest):
         categories = self.client.call("ACL", "CAT")
         self.assertIn(b"hash", categories)
         self.assertEqual(categories, sorted(set(categories)))
+        self.assertTrue({b"blocking", b"dangerous", b"keyspace", b"sortedset"} < set(categories))
         self.assertIn(b"hset", self.client.call("ACL", "CAT", "HASH"))
+        self.assertIn(b"config|get", self.client.call("ACL", "CAT", "admin"))
         self.assertNotIn(b"hset", self.client.call("ACL", "CAT", "read"))
 
     def test_what_there_is_not(self):
         self.assertIsInstance(self.client.call("CLIENT", "TRACKING", "ON"), Error)
         self.assertIsInstance(self.client.call("REPLICAOF", "localhost", 1), Error)
         self.assertIsInstance(self.client.call("BGREWRITEAOF"), Error)
-        self.assertIsInstance(self.client.call("CONFIG", "SET", "notify-keyspace-events", "KEA"),
-                              Error)
+
+    # Goal: that no script runs, and none will, is told.
+    def test_no_scripts(self):
+        self.check([b"running_script", None, b"engines", []], "FUNCTION", "STATS")
+        for words in [("FUNCTION", "LOAD", "#!lua name=x"), ("SCRIPT", "LOAD", "return 1")]:
+            self.assertRegex(self.client.call(*words), "^ERR this server runs no scripts")
+
+    # Goal: the one user cannot be changed by ACL, and its password stays its own.
+    def test_the_one_user(self):
+        self.assertRegex(self.client.call("ACL", "SETUSER", "default", "off"), "^ERR there is one user")
+        for command in ("LOAD", "SAVE"):
+            self.assertRegex(self.client.call("ACL", command), "not configured to use an ACL file")
+        self.check("OK", "CONFIG", "SET", "requirepass", "secret")
+        self.addCleanup(self.client.call, "CONFIG", "SET", "requirepass", "")
+        self.check([b"user default on #(redacted) ~* &* +@all"], "ACL", "LIST")
+        told = self.client.call("ACL", "GETUSER", "default")
+        self.assertEqual(told[:4], [b"flags", [b"on"], b"passwords", [b"(redacted)"]])
+
+    # Goal: MIGRATE of a key that is there is an error, and passwords are in no log.
+    def test_nothing_is_migrated(self):
+        self.client.call("SET", "k", "v")
+        for words in [("k", 0, 1), ("", 0, 1, "KEYS", "nosuch", "k")]:
+            self.assertRegex(self.client.call("MIGRATE", "localhost", 1, *words),
+                             "^ERR MIGRATE: this server connects to no other")
+        self.check(b"v", "GET", "k")
+        self.check("OK", "CONFIG", "SET", "slowlog-log-slower-than", 0)
+        self.addCleanup(self.client.call, "CONFIG", "SET", "slowlog-log-slower-than", 10000)
+        self.client.call("SLOWLOG", "RESET")
+        for command, told in [
+                ("MIGRATE h 1 x 0 1 AUTH a COPY", "MIGRATE h 1 x 0 1 AUTH (redacted) COPY"),
+                ("MIGRATE h 1 x 0 1 AUTH2 a b COPY",
+                 "MIGRATE h 1 x 0 1 AUTH2 (redacted) (redacted) COPY"),
+                ("CONFIG SET masterauth a hz 10", "CONFIG SET masterauth (redacted) hz 10"),
+                ("ACL SETUSER a >b", "ACL SETUSER (redacted) (redacted)")]:
+            with self.subTest(command=command):
+                self.client.call(*command.split())
+                words = self.client.call("SLOWLOG", "GET", 1)[0][3]
+                self.assertEqual(b" ".join(words).decode(), told)
+
+    # Goal: a key is moved by nobody, and is where it was.
+    def test_nothing_is_moved(self):
+        self.client.call("SET", "k", "v")
+        self.assertRegex(self.client.call("MOVE", "k", 1), "two databases at one instant")
+        self.assertRegex(self.client.call("SWAPDB", 0, 1), "two databases at one instant")
+        self.check(b"v", "GET", "k")
+
+    # Goal: the graph of an event has a column for each second that had one, as high as its time.
+    def test_latency_graph(self):
+        self.check("OK", "CONFIG", "SET", "latency-monitor-threshold", 1)
+        self.addCleanup(self.client.call, "CONFIG", "SET", "latency-monitor-threshold", 0)
+        self.client.call("SET", "a", "x" * 4000)
+        self.client.call("SET", "b", "y" * 4000)
+        while not self.client.call("LATENCY", "HISTORY", "command"):
+            self.client.call("LCS", "a", "b", "LEN")
+        head, line, *rows, ages, end = self.client.call("LATENCY", "GRAPH", "command").split(b"\n")
+        self.assertRegex(head, rb"^command - high \d+ ms, low \d+ ms \(all time high \d+ ms\)$")
+        self.assertEqual(line, b"-" * 80)
+        columns = len(self.client.call("LATENCY", "HISTORY", "command"))
+        self.assertEqual(len(rows), 8)
+        self.assertTrue(all(len(row) <= columns for row in rows))
+        self.assertIn(b"#", rows[0])
+        self.assertEqual(rows[-1].strip(b"#"), b"")
+        self.assertRegex(ages, rb"^from \d+ to \d+ seconds ago$")
+        self.assertEqual(end, b"")
 
     # Goal: options that change nothing are kept as long as the server runs, for all connections.
     def test_unused_options(self):
@@ -156,54 +466,6 @@ class OwnAnswersTest(ServerTest):
         with self.server.connect() as other:
             self.assertEqual(other.call("CONFIG", "GET", "hz", "maxmemory-s*"),
                              [b"hz", b"50", b"maxmemory-samples", b"3"])
-
-
-class DebugTest(unittest.TestCase):
-    def test_it_is_refused(self):
-        with SkepServer() as server, server.connect() as client:
-            for words in [("SLEEP", 0), ("NOSUCH",), ("HELP",)]:
-                self.assertRegex(client.call("DEBUG", *words), "^ERR DEBUG command not allowed")
-            self.assertIsInstance(client.call("CONFIG", "SET", "enable-debug-command", "yes"), Error)
-
-    def test_subcommands(self):
-        for who in ("local", "yes"):
-            with SkepServer("--enable-debug-command", who) as server, server.connect() as client:
-                self.check_subcommands(client)
-
-    def check_subcommands(self, client):
-        wrong = Error("ERR unknown subcommand or wrong number of arguments for 'nosuch'. Try DEBUG "
-                      "HELP.")
-        self.assertEqual(client.call("DEBUG", "nosuch"), wrong)
-        self.assertEqual(client.call("DEBUG", "SLEEP", "0.001"), "OK")
-        self.assertIsInstance(client.call("DEBUG", "SLEEP", "-1"), Error)
-        self.assertIsInstance(client.call("DEBUG", "SLEEP", "nan"), Error)
-        self.assertEqual(client.call("DEBUG", "ERROR", "OOPS x\r\ny"), Error("OOPS x  y"))
-        self.assertEqual(client.call("DEBUG", "STRINGMATCH-LEN", 5, "a*a"), 1)
-        self.assertEqual(client.call("DEBUG", "STRINGMATCH-LEN", 5, "b*"), 0)
-        self.assertEqual(client.call("DEBUG", "POPULATE", 3, "k", 20), "OK")
-        self.assertEqual(client.call("MGET", "k:0", "k:2"),
-                         [b"value:0" + bytes(13), b"value:2" + bytes(13)])
-        self.assertEqual(client.call("DBSIZE"), 3)
-        client.call("ZADD", "z", 1, "a", 2, "b")
-        client.call("COPY", "z", "y")
-        digests = client.call("DEBUG", "DIGEST-VALUE", "z", "y", "k:0", "nosuch")
-        self.assertEqual([len(d) for d in digests], [40] * 4)
-        self.assertEqual(digests[0], digests[1])
-        self.assertEqual(len(set(digests)), 3)
-        self.assertEqual(digests[3], "0" * 40)
-        self.assertRegex(client.call("DEBUG", "OBJECT", "z"), "encoding:listpack")
-        self.assertEqual(client.call("DEBUG", "OBJECT", "nosuch"), Error("ERR no such key"))
-        self.assertEqual(client.call("DEBUG", "SET-ACTIVE-EXPIRE", 0), "OK")
-        self.assertIsInstance(client.call("DEBUG", "RELOAD"), Error)
-        client.call("HELLO", 3)
-        for kind, reply in [("integer", 12345), ("true", True), ("map", {0: False, 1: True, 2: False}),
-                            ("double", 3.141), ("null", None), ("string", b"Hello World")]:
-            self.assertEqual(client.call("DEBUG", "PROTOCOL", kind), reply)
-        client.call("FLUSHALL")
-        client.call("MULTI")
-        self.assertIsInstance(client.call("DEBUG", "SLEEP", 0), Error)
-        client.call("DISCARD")
-        client.call("HELLO", 2)
 
 
 if __name__ == "__main__":

@@ -230,7 +230,7 @@ class TypesTest(ServerTest):
             expected = client.call("LRANGE", "l", 1, -1)
             self.assertEqual(waiter.call("LRANGE", "l", 0, -1), expected)
             self.assertEqual(waiter.call("OBJECT", "ENCODING", "l"), b"quicklist")
-            self.assertIn("two databases", str(client.call("MOVE", "l", 5)))
+            self.assertIn("two databases", str(client.call("MOVE", "l", 6)))
             self.assertIn("two databases", str(client.call("SWAPDB", 0, 5)))
             self.assertEqual(client.call("LLEN", "l"), 3000)
         self.client.call("RPUSH", "l", "x")

@@ -18,7 +18,10 @@ constexpr size_t kBatchesMax = 8;
 
 }  // namespace
 
-void StorePipeline::Execute(skep::Session&, Batch&) { SKEP_CHECK(false); }  // not for SET
+// Not for SET.
+void StorePipeline::Execute(skep::Session&, Batch&, std::span<const PlannedCommand>) {
+  SKEP_CHECK(false);
+}
 
 std::string StorePipeline::Select(uint64_t db) {
   if (!Finish()) return status_.ToString();

@@ -37,7 +37,8 @@ class StorePipeline final : public CommandPipeline, private CommandHost {
     std::unique_ptr<BatchFuture> future;
   };
 
-  void Execute(skep::Session& session, Batch& batch) override;
+  void Execute(skep::Session& session, Batch& batch,
+               std::span<const PlannedCommand> commands) override;
 
   bool NoteAdded(std::string name, size_t bytes);
   bool BeginFilled();

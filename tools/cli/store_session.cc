@@ -118,7 +118,7 @@ void StoreSession::RunPlanned(const Call& call) {
   command.finish(call, batch, 0);
 }
 
-void StoreSession::Execute(skep::Session&, Batch& batch) {
+void StoreSession::Execute(skep::Session&, Batch& batch, std::span<const PlannedCommand>) {
   const bool reads = std::ranges::none_of(batch.requests(), IsWrite, &Request::op);
   if (reads && snapshot_.valid()) batch.set_snapshot(snapshot_.ref());
   failure_ = store_->Execute(batch, session_.keyspace);

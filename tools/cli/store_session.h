@@ -32,7 +32,8 @@ class StoreSession final : public Session, private CommandHost {
   ServerClient* interruptible() override { return nullptr; }
 
  private:
-  void Execute(skep::Session& session, Batch& batch) override;
+  void Execute(skep::Session& session, Batch& batch,
+               std::span<const PlannedCommand> commands) override;
 
   std::string Refusal(const StoreCommand& found, std::span<const std::string_view> args) const;
   void RunPlanned(const Call& call);

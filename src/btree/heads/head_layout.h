@@ -19,6 +19,10 @@
 // If the words of all keys are hexadecimal text, letters are first moved next to digits
 // (squeeze_letters.h), which saves two bits a byte.
 //
+// A leaf of which many keys have equal heads, as the fields of one user have, takes other bits
+// (discriminative_bits.h) if these give most keys a head of their own. They order the keys of the
+// leaf alone: the place of another key is found by comparing it with one of them.
+//
 // A cache line holds 32 heads, which some twenty instructions compare. The search line holds
 // samples: the upper byte of every 32nd head, or if there are many items of every 64th and so on.
 // With 150 items of random keys a search ends at the right item but for one in a thousand. It reads
@@ -26,7 +30,7 @@
 //   the search line  ->  one segment of heads  ->  the item
 //
 // and the front and a log item, if a tag says that the log may have the key. Scans and writes read
-// the front and the log heads as well.
+// the front and the log's ranks as well.
 //
 // A leaf; each line of the picture is one cache line.
 //   offset size
@@ -39,7 +43,7 @@
 //                there is none
 //     72    24   tags of the log items: 8 bits of a hash of their heads
 //
-//     96    48   heads of the log items, in the order they came                the log heads
+//     96    48   ranks of the log items, in the order they came                the ranks
 //    144     8   deadline, as PaperLayout's
 //    152     8   zeros
 //
@@ -65,12 +69,14 @@
 // the sorted block may fill node_bytes, and the log comes on top of that.
 //
 // Log. Up to 24 items in up to 2048 bytes, in the order of their versions, so the items that a
-// reader may not see are a suffix. There are no back pointers or order hints as in the paper: a
-// reader that needs the order of the keys sorts the heads.
+// reader may not see are a suffix. There are no back pointers or order hints as in the paper. Each
+// item has its rank instead: its place among the sorted items, which do not change, as the search
+// before the write has found it. A reader that needs the order of the keys sorts the ranks of the
+// items that it passes, and compares keys only of items in one gap.
 //
 // Who writes what. All but the log is written before the buffer is mapped. An append writes the
-// item, its place, head and tag, `newest`, then word, with release. Readers look at items and
-// places only as far as `word` says; they load heads and tags in whole words, which may hold later
+// item, its place, rank and tag, `newest`, then word, with release. Readers look at items and
+// places only as far as `word` says; they load ranks and tags in whole words, which may hold later
 // ones, and mask those; and `newest` may be ahead of `word`: then they look at the versions of the
 // items.
 //
@@ -80,10 +86,12 @@
 //   H2  Keys, values and fences have no flags but their own, and are as long as stored.h says.
 //   H3  Sorted keys rise strictly and lie between the fences, and so do the log's; the first
 //       separator of an inner node is not its lower fence.
-//   H4  Heads, samples, log heads and tags are those of their keys; heads and samples behind the
+//   H4  Heads, samples, ranks and tags are those of their keys; heads and samples behind the
 //       last one are 0xffff and 0xff. The mask is that of the bits in which the words of the
-//       sorted keys differ (heads::ChooseMask); all bits if there are fewer than two keys.
-//   H5  `prefix` bytes are common to all sorted keys; not to both fences exactly if `is_surmised`.
+//       sorted keys differ (heads::ChooseMask); all bits if there are fewer than two keys. Or the
+//       form has the discriminative bits of the sorted keys of a leaf.
+//   H5  `prefix` bytes are common to all sorted keys. They are not to both fences exactly if
+//       `is_surmised`, which a form of discriminative bits never is.
 //   H6  Version deltas do not fall, and `newest` is not below the last one.
 //   H7  A log item replaces (flag kReplaces) exactly if its key had a value before it.
 //   H8  The deadline is not above any item's, and metadata is as stored.h says.
@@ -145,8 +153,6 @@ class HeadLayout {
     StoredValue value(uint32_t i) const;
     // The first item with a head >= `head`.
     uint32_t LowerBound(uint16_t head) const;
-    // How many items from item `from` on have heads below `head`.
-    uint32_t CountBelow(uint32_t from, uint16_t head) const;
     // The first item with a key >= `key`, whose head is `head`; *equal: it has that key.
     template <class Key>
     uint32_t Seek(const Codec& codec, const Key& key, uint16_t head, bool* equal) const {
@@ -158,6 +164,9 @@ class HeadLayout {
                       bool* equal) const;
 
    private:
+    uint32_t SeekAbsent(std::string_view searched, uint16_t head, uint32_t lower_bound,
+                        uint32_t among_equal) const;
+
     const NodeHeader* node_;
     const uint16_t* heads_;
     uint32_t count_;
@@ -213,7 +222,7 @@ class HeadLayout {
     }
     uint32_t CountLive() const;
     uint32_t Tagged(uint16_t head, const LeafSpot& spot) const;
-    uint32_t LogItemsBetween(uint16_t head, uint32_t end) const;
+    uint32_t LogItemsRanked(uint32_t begin, uint32_t end) const;
 
     const Codec* codec_;
     const NodeHeader* node_;
@@ -230,13 +239,16 @@ class HeadLayout {
     explicit LeafCursor(const Leaf& leaf);
 
     bool valid() const { return source_ != Source::kNone; }
-    void SeekFirst();
+    // The cursor goes on for at most `items` items; UINT32_MAX: it may go back as well.
+    void SeekFirst(uint32_t items = UINT32_MAX);
     void SeekLast();
     void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
-    // Like SeekAtLeast, for a key of the leaf whose spot may be known. The cursor goes on for at
-    // most `items` items.
+    // Like SeekAtLeast, for a key of the leaf whose spot may be known; `items` as of SeekFirst.
     void SeekAtLeast(std::string_view key, const LeafSpot& spot, uint32_t items);
     void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
+    // Goes to the last item with a key <= `key`, for a key of the leaf whose spot may be known. The
+    // cursor stays there: it goes neither on nor back.
+    void SeekAtMost(std::string_view key, const LeafSpot& spot);
     void Next();
     void Prev();
     StoredKey key() const;
@@ -249,6 +261,7 @@ class HeadLayout {
       if (!sorted_.is_plain()) return std::nullopt;
       return PlainForm{.key_bytes = sorted_.key_bytes(), .value_bytes = sorted_.value_bytes()};
     }
+    uint32_t log_items() const { return entry_count_; }
     // Requires a plain_form(). Cost: copying; a few instructions for each item of the log.
     uint32_t CopyPlain(uint32_t most, bool keys_only, char* to);
 
@@ -256,16 +269,16 @@ class HeadLayout {
     friend class Merger;
     enum class Source : uint8_t { kNone, kSorted, kLog };
 
-    uint32_t PlaceOfEntry(bool* hides) const;
-
     uint32_t WholeLog() const { return (uint32_t{1} << leaf_->visible_) - 1; }
-    uint32_t LogItemsAmong(uint16_t head, uint32_t items) const;
+    uint32_t LogItemsAmong(uint32_t rank, uint32_t items) const;
     void SortLog() { SortLog(WholeLog()); }
     void SortLog(uint32_t items);
-    void SettleEqualHeads();
+    void SettleEqualRanks();
     void GoToGapBefore(std::string_view key, KeyIs where);
+    uint32_t LogItemsNearFloor(uint16_t rank) const;
+    bool HasDeletion(uint32_t log_items) const;
     uint16_t GoToSorted(std::string_view key, const LeafSpot& spot);
-    void GoToEntry(std::string_view key, uint16_t head);
+    void GoToEntry(std::string_view key, uint16_t rank);
     bool GoToEndIfOutside(std::string_view key);
     void StepForward();
     void StepBack();
@@ -273,7 +286,10 @@ class HeadLayout {
     void TakePrevious();
     void PassCurrent();
     heads::LogItem Entry(uint32_t entry) const { return leaf_->Log(order_[entry]); }
-    int CompareWithSorted(uint32_t entry, uint32_t item) const;
+    // Returns <0, 0 or >0 as the log item is below, equal to or above the sorted item.
+    int CompareWithSorted(uint32_t entry, uint32_t item) const {
+      return int{entry_ranks_[entry]} - int{heads::RankOf(item, true)};
+    }
     bool HasExpired() const {
       return leaf_->now_ms_ != Leaf::kNoTime && valid() && leaf_->HasExpired(value());
     }
@@ -288,9 +304,9 @@ class HeadLayout {
     bool has_sorted_log_ = false;
     Source source_ = Source::kNone;
     bool hides_ = false;
-    // The newest of the sorted log items of each key, by the order of keys, and their heads.
+    // The newest of the sorted log items of each key, by the order of keys, and their ranks.
     std::array<uint8_t, kLogItemsMax> order_;
-    std::array<uint16_t, kLogItemsMax> entry_heads_;
+    std::array<uint16_t, kLogItemsMax> entry_ranks_;
   };
 
   class Inner {
@@ -302,6 +318,7 @@ class HeadLayout {
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
     // ChildOf in two steps: the first fetches the link, the second reads it.
     uint64_t Locate(std::string_view key) const;
+    uint64_t LocateFrom(std::string_view key, uint64_t located) const;
     Link Located(uint64_t located) const { return Child(static_cast<uint32_t>(located)); }
     void CopyTo(std::vector<InnerItem>* items) const;
     Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
@@ -331,15 +348,17 @@ class HeadLayout {
 
   static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                        std::vector<OutsideBlock>* blocks);
+  static bool HasOutsideKeys(const Codec& codec, const NodeHeader* leaf, uint32_t used);
 
   static Fences FencesOf(const Codec& codec, const NodeHeader* node);
   static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
   static bool LowerDeadline(const Codec& codec, NodeHeader* node, uint64_t deadline_ms);
   static bool Covers(const Codec& codec, const NodeHeader* node, std::string_view key);
-  // A key of the sorted block lies between the fences, so those need not be read.
+  // A key of the sorted block or of the log lies between the fences, so those need not be read.
   static bool CoversAt(const Codec& codec, const NodeHeader* leaf, std::string_view key,
                        const LeafSpot& spot) {
-    return HasSorted(codec, leaf, key, spot) || Covers(codec, leaf, key);
+    return HasSorted(codec, leaf, key, spot) || HasLogged(codec, leaf, key, spot) ||
+           Covers(codec, leaf, key);
   }
 
   static uint32_t FixedBytes(const Geometry& geometry);
@@ -379,6 +398,9 @@ class HeadLayout {
   static uint32_t MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
                             const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
                             NodeHeader* buffer);
+  // Like MergeLeaf, of the leaf's items alone.
+  static uint32_t MergeLog(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                           uint32_t bytes_max, NodeHeader* buffer);
   // Copies the leaf's items as of `used`, if all are plain and of one form; else returns none.
   // Cost: as MergeLeaf.
   static ItemSpan GatherPlain(const Codec& codec, const NodeHeader* leaf, uint32_t used,
@@ -431,6 +453,9 @@ class HeadLayout {
   template <class Order>
   static uint32_t FindAlike(const Sorted& sorted, const LeafSpot& spot, Order order);
   static bool HasSorted(const Codec& codec, const NodeHeader* leaf, std::string_view key,
+                        const LeafSpot& spot);
+  // Whether a log item that the spot names has the key.
+  static bool HasLogged(const Codec& codec, const NodeHeader* leaf, std::string_view key,
                         const LeafSpot& spot);
 };
 static_assert(TreeLayout<HeadLayout>);

@@ -69,8 +69,7 @@ constexpr uint32_t kAlikeInWord = 3;
 
 Form heads::MakeForm(const Codec& codec, std::string_view first, std::string_view last,
                      uint32_t count, const Fences& fences) {
-  // The words of outside keys must lie within the bytes that the node has of them.
-  const uint32_t prefix_max = std::min(255u, codec.geometry.long_key_head_bytes() - 8);
+  const uint32_t prefix_max = PrefixMax(codec);
   Form form = {.base = 0,
                .key_form = heads::kMixed,
                .value_form = 0,
@@ -133,6 +132,12 @@ void heads::SetShift(Form* form, std::string_view last) {
   form->shift = static_cast<uint8_t>(std::countl_zero((most - first) | 1)) & 0x3f;
 }
 
+uint32_t heads::CountAlike(const uint16_t* all, uint32_t count) {
+  uint32_t alike = 0;
+  for (uint32_t i = 1; i < count; ++i) alike += all[i] == all[i - 1];
+  return alike;
+}
+
 void heads::PutForm(NodeHeader* node, const Form& form) {
   *FrontOf(node) = {};
   Form* const to = reinterpret_cast<Form*>(node->bytes() + kFormAt);
@@ -142,7 +147,7 @@ void heads::PutForm(NodeHeader* node, const Form& form) {
 
 void heads::PutEmptyLog(NodeHeader* leaf, uint64_t deadline_ms) {
   std::memset(leaf->bytes() + kTagsAt, 0, kLogItemsMax);
-  std::memset(leaf->bytes() + kLogHeadsAt, 0, kLeafHeadsAt - kLogHeadsAt);
+  std::memset(leaf->bytes() + kLogRanksAt, 0, kLeafHeadsAt - kLogRanksAt);
   Store(leaf, kDeadlineAt, deadline_ms);
 }
 
@@ -233,7 +238,7 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, std::span<const LeafItem> ite
   const auto count = static_cast<uint32_t>(items.size());
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(count);
-  Form form = heads::PutHeads(
+  Form form = heads::PutLeafHeads(
       codec, count, fences, [&](uint32_t i) { return heads::OwnBytes(items[i].key); },
       heads::NumbersAt(buffer, heads::kLeafHeadsAt));
   const bool uniform = HaveOneForm(items);
@@ -254,7 +259,7 @@ uint32_t HeadLayout::BuildLeaf(const Codec& codec, const ItemSpan& items, const 
   SKEP_DCHECK(items.count > 0 && items.stride() > 0);
   buffer->level = 0;
   buffer->sorted_count = static_cast<uint16_t>(items.count);
-  Form form = heads::PutHeads(
+  Form form = heads::PutLeafHeads(
       codec, items.count, fences, [&](uint32_t i) { return std::string_view(items[i].key); },
       heads::NumbersAt(buffer, heads::kLeafHeadsAt));
   form.key_form = static_cast<uint16_t>(items.key_bytes);

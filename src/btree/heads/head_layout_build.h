@@ -12,6 +12,11 @@ namespace skep::btree::heads {
 // with the words as they are in the keys and with all bits in the mask.
 Form MakeForm(const Codec& codec, std::string_view first, std::string_view last, uint32_t count,
               const Fences& fences);
+// The most bytes that a form takes as the prefix of all keys: so many that the 8 bytes behind it
+// lie within the bytes that the node has of outside keys.
+inline uint32_t PrefixMax(const Codec& codec) {
+  return std::min(255u, codec.geometry.long_key_head_bytes() - 8);
+}
 // Gives the form the mask with the fewest bits that has all of `differing`, in which the words of
 // the keys differ; but all bits if it leaves out none between the highest and the lowest.
 void ChooseMask(Form* form, uint64_t differing);
@@ -66,7 +71,7 @@ template <class KeyAt, class AddedKeyAt>
 Form FormOfGrown(const Codec& codec, const Form& before, uint32_t count, const Fences& fences,
                  KeyAt key, uint32_t added, AddedKeyAt added_key) {
   const auto make_anew = [&] { return FormOfKeys(codec, count, fences, key); };
-  if (before.count < 2 || HasAllBits(before)) return make_anew();
+  if (before.count < 2 || HasAllBits(before) || HasChosenBits(before)) return make_anew();
   const std::string_view last = key(count - 1);
   Form form = MakeForm(codec, key(0), last, count, fences);
   if (form.prefix != before.prefix) return make_anew();
@@ -92,6 +97,49 @@ Form PutHeads(const Codec& codec, uint32_t count, const Fences& fences, KeyAt ke
   for (uint32_t i = 0; i < count; ++i) to[i] = HeadOf(form, key(i));
   return form;
 }
+
+// The discriminative bits of a leaf's `count` sorted keys (> 1), of which key(i) gives the own
+// bytes.
+template <class KeyAt>
+DiscriminativeBits DiscriminativeBitsOf(const Codec& codec, uint32_t count, KeyAt key) {
+  const uint32_t begin = std::min(CommonPrefix(key(0), key(count - 1)), PrefixMax(codec));
+  DiscriminativeBits::Chooser chooser(begin, codec.geometry.long_key_head_bytes() - begin);
+  for (uint32_t i = 1; i < count; ++i) chooser.Add(key(i - 1), key(i));
+  return chooser.Choose();
+}
+
+// How many of the heads equal the one before.
+uint32_t CountAlike(const uint16_t* all, uint32_t count);
+// A leaf keeps the heads of its form if no more than one in so many equals the one before.
+inline constexpr uint32_t kAlikeShare = 8;
+
+// Makes heads of discriminative bits instead, if many of a leaf's heads are alike and of those at
+// most half as many. Cost: a few instructions for each 8 heads; where many are alike, of each key
+// a comparison with the one before and its head.
+template <class KeyAt>
+void TellAlikeApart(const Codec& codec, uint32_t count, KeyAt key, Form* form, uint16_t* to) {
+  if (count < 2 || HasChosenBits(*form)) return;
+  const uint32_t alike = CountAlike(to, count);
+  if (kAlikeShare * alike <= count) return;
+  Form chosen = *form;
+  TakeBits(DiscriminativeBitsOf(codec, count, key), &chosen);
+  for (uint32_t i = 0; i < count; ++i) to[i] = HeadOf(chosen, key(i));
+  if (2 * CountAlike(to, count) <= alike) {
+    *form = chosen;
+    return;
+  }
+  for (uint32_t i = 0; i < count; ++i) to[i] = HeadOf(*form, key(i));
+}
+
+// PutHeads for a leaf.
+template <class KeyAt>
+Form PutLeafHeads(const Codec& codec, uint32_t count, const Fences& fences, KeyAt key,
+                  uint16_t* to) {
+  Form form = PutHeads(codec, count, fences, key, to);
+  TellAlikeApart(codec, count, key, &form, to);
+  return form;
+}
+
 // Writes the form, and an empty front.
 void PutForm(NodeHeader* node, const Form& form);
 // Sets the parts of a leaf's header that its log changes, for an empty log.
@@ -104,8 +152,9 @@ void FinishHeads(NodeHeader* node);
 bool HasRoomForForms(const Geometry& geometry, uint32_t bytes, uint32_t items);
 
 inline bool MakesEqualHeads(const Form& a, const Form& b) {
-  return a.base == b.base && MaskOf(a) == MaskOf(b) && a.shift == b.shift &&
-         a.squeezes == b.squeezes && a.prefix == b.prefix;
+  return a.base == b.base && a.wide == b.wide && a.narrow == b.narrow &&
+         a.wide_bytes == b.wide_bytes && a.shift == b.shift && a.squeezes == b.squeezes &&
+         a.prefix == b.prefix;
 }
 
 inline uint16_t* NumbersAt(NodeHeader* node, uint32_t at) {

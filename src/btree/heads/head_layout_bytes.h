@@ -10,7 +10,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "btree/heads/discriminative_bits.h"
 #include "btree/heads/extract_bits.h"
+#include "btree/heads/key_word.h"
 #include "btree/heads/lanes.h"
 #include "btree/heads/squeeze_letters.h"
 #include "btree/node.h"
@@ -39,12 +41,12 @@ inline constexpr uint32_t kTagsAt = 72;         // leaf
 inline constexpr uint32_t kInnerSamplesAt = 72;
 inline constexpr uint32_t kInnerSamplesMax = 24;
 inline constexpr uint32_t kInnerHeadsAt = 96;
-inline constexpr uint32_t kLogHeadsAt = 96;   // leaf
+inline constexpr uint32_t kLogRanksAt = 96;   // leaf
 inline constexpr uint32_t kDeadlineAt = 144;  // leaf; the 8 bytes behind it are zeros
 inline constexpr uint32_t kLeafHeadsAt = 160;
 static_assert(kSearchLineAt + 64 == kTagsAt + kLogItemsMax);
 static_assert(kSearchLineAt + 64 == kInnerSamplesAt + kInnerSamplesMax);
-static_assert(kLogHeadsAt + 2 * kLogItemsMax == kDeadlineAt);
+static_assert(kLogRanksAt + 2 * kLogItemsMax == kDeadlineAt);
 
 // The bytes before a leaf; before an inner node they are unused. They make kSearchLineAt begin a
 // cache line.
@@ -66,6 +68,12 @@ inline Front* FrontOf(const NodeHeader* leaf) {
 // widths for them: of the first five bytes, the highest, those that `wide_bytes` has a bit for (the
 // lowest bit for the first byte) have the width `wide`, the others `narrow`; the last three have
 // `wide`. A head seldom reaches further than five bytes of text.
+//
+// The form of heads made of discriminative bits (BitsOf) has their mask in `base`; `wide` is 0 and
+// `narrow` is not.
+//
+// Readers in other processes know these bytes: a change of their meaning needs a new
+// LeafBoard::kMagic (engine/leaf_board.h).
 struct Form {
   uint64_t base;         // the first key's word: its bytes from `prefix` on, the first one highest
   uint16_t key_form;     // length and flags of every key (node_field.h), or kMixed
@@ -125,6 +133,25 @@ inline void TakeAllBits(Form* form) {
   form->wide_bytes = kAllBytes;
 }
 
+// Whether heads are made of discriminative bits, and of which.
+inline bool HasChosenBits(const Form& form) { return form.narrow > form.wide; }
+inline DiscriminativeBits BitsOf(const Form& form) {
+  return {.mask = form.base,
+          .begin = form.prefix,
+          .first_bytes = (form.wide_bytes & 7u) + 1,
+          .gap = form.shift};
+}
+inline void TakeBits(const DiscriminativeBits& bits, Form* form) {
+  form->base = bits.mask;
+  form->wide = 0;
+  form->narrow = 1;
+  form->wide_bytes = (bits.first_bytes - 1) & 7;
+  form->shift = bits.gap & DiscriminativeBits::kGapMax;
+  form->prefix = static_cast<uint8_t>(bits.begin);
+  form->squeezes = 0;
+  form->is_surmised = 0;
+}
+
 inline const Form& FormOf(const NodeHeader* node) {
   return *reinterpret_cast<const Form*>(node->bytes() + kFormAt);
 }
@@ -167,23 +194,6 @@ inline uint32_t SampleShift(uint32_t items, uint32_t samples_max) {
   return shift;
 }
 
-// The 8 bytes of `key` from `at` on as a number, the first byte highest; zeros behind its end.
-inline uint64_t WordAt(std::string_view key, size_t at) {
-  uint64_t word = 0;
-  if (at + 8 <= key.size()) [[likely]] {
-    std::memcpy(&word, key.data() + at, 8);
-    return __builtin_bswap64(word);
-  }
-  if (at < key.size() && key.size() >= 8) {
-    std::memcpy(&word, key.data() + key.size() - 8, 8);
-    return __builtin_bswap64(word) << 8 * (at + 8 - key.size());
-  }
-  for (size_t i = at; i < key.size(); ++i) {
-    word |= uint64_t{static_cast<unsigned char>(key[i])} << (56 - 8 * (i - at));
-  }
-  return word;
-}
-
 // The word of a key, as the heads of the node are made of it.
 inline uint64_t WordOf(const Form& form, std::string_view key) {
   const uint64_t word = WordAt(key, form.prefix);
@@ -206,6 +216,11 @@ inline uint64_t AboveFirst(const Form& form, uint64_t word) {
   return number > first ? number - first : 0;
 }
 
+// HeadOf for a form of discriminative bits. Apart from the others, so that these stay short.
+[[gnu::noinline]] inline uint16_t HeadOfChosenBits(const Form& form, std::string_view key) {
+  return BitsOf(form).HeadOf(key);
+}
+
 // The head of a key.
 inline uint16_t HeadOf(const Form& form, std::string_view key) {
   uint64_t above_first;
@@ -213,6 +228,8 @@ inline uint16_t HeadOf(const Form& form, std::string_view key) {
     const uint64_t word = WordAt(key, form.prefix);
     if (word <= form.base) return 0;
     above_first = word - form.base;
+  } else if (HasChosenBits(form)) {
+    return HeadOfChosenBits(form, key);
   } else {
     above_first = AboveFirst(form, WordOf(form, key));
   }
@@ -220,21 +237,34 @@ inline uint16_t HeadOf(const Form& form, std::string_view key) {
   return static_cast<uint16_t>(above_first << form.shift >> 48);
 }
 
-// The log's heads change under readers, so they are read and written as whole words.
-inline std::atomic_ref<uint64_t> LogHeadsWord(const NodeHeader* node, uint32_t index) {
-  auto* const at = const_cast<std::byte*>(node->bytes()) + kLogHeadsAt;
+// The rank of a key is its place among the sorted keys: 2i if it lies in the gap before sorted item
+// i, and 2i + 1 if it is that item's key. A reader that walks the log and the sorted items as one
+// needs no other search for the place of a log item.
+inline constexpr uint16_t RankOf(uint32_t item, bool is_equal) {
+  return static_cast<uint16_t>(2 * item + (is_equal ? 1 : 0));
+}
+inline constexpr uint32_t ItemOfRank(uint32_t rank) { return rank / 2; }
+inline constexpr bool IsOfItem(uint32_t rank) { return rank % 2 != 0; }
+// Found::rank of a key whose newest item is in the log: this plus the item's number there. Its rank
+// is that item's, and is looked up by who needs it.
+inline constexpr uint16_t kRankOfLogItem = 0x8000;
+static_assert(2 * kCountMask + 1 < kRankOfLogItem);
+
+// The log's ranks are written under readers, so they are read and written as whole words.
+inline std::atomic_ref<uint64_t> LogRanksWord(const NodeHeader* node, uint32_t index) {
+  auto* const at = const_cast<std::byte*>(node->bytes()) + kLogRanksAt;
   return std::atomic_ref<uint64_t>(reinterpret_cast<uint64_t*>(at)[index]);
 }
-inline uint16_t LogHead(const NodeHeader* node, uint32_t index) {
-  const uint64_t word = LogHeadsWord(node, index / 4).load(std::memory_order_relaxed);
+inline uint16_t LogRank(const NodeHeader* node, uint32_t index) {
+  const uint64_t word = LogRanksWord(node, index / 4).load(std::memory_order_relaxed);
   return static_cast<uint16_t>(word >> (16 * (index % 4)));
 }
 // Called by the holder of the lock.
-inline void SetLogHead(NodeHeader* node, uint32_t index, uint16_t head) {
-  const auto word = LogHeadsWord(node, index / 4);
+inline void SetLogRank(NodeHeader* node, uint32_t index, uint16_t rank) {
+  const auto word = LogRanksWord(node, index / 4);
   const uint32_t at = 16 * (index % 4);
   const uint64_t others = word.load(std::memory_order_relaxed) & ~(uint64_t{0xffff} << at);
-  word.store(others | uint64_t{head} << at, std::memory_order_relaxed);
+  word.store(others | uint64_t{rank} << at, std::memory_order_relaxed);
 }
 
 // The tag of a head: 8 bits of its product with a large odd number, because the heads of text do
@@ -263,27 +293,20 @@ inline uint32_t LogItemsTagged(const NodeHeader* node, uint32_t count, uint8_t t
   return EqualBytes24(word(0), word(1), word(2), tag) & ((uint32_t{1} << count) - 1);
 }
 
-// Copies all log heads; those not published yet may have any content.
-inline void CopyLogHeads(const NodeHeader* node, uint16_t* to) {
+// Copies all ranks of the log; those of items not published yet may have any content.
+inline void CopyLogRanks(const NodeHeader* node, uint16_t* to) {
   for (uint32_t i = 0; i < kLogItemsMax / 4; ++i) {
-    const uint64_t word = LogHeadsWord(node, i).load(std::memory_order_relaxed);
+    const uint64_t word = LogRanksWord(node, i).load(std::memory_order_relaxed);
     std::memcpy(to + 4 * i, &word, sizeof(word));
   }
 }
-// EqualOf24: a bit for each of 24 heads that equals `head`. CountBelow24: how many are below it.
-inline uint32_t EqualOf24(const uint16_t* all, uint16_t head) {
-  uint64_t words[6];
-  std::memcpy(words, all, sizeof(words));
-  return Equal8(words[0], words[1], head) | Equal8(words[2], words[3], head) << 8 |
-         Equal8(words[4], words[5], head) << 16;
-}
-// A bit for each of 24 heads that is not below `head`.
-inline uint32_t NotBelow24(const uint16_t* all, uint32_t head) {
-  const auto bound = static_cast<uint16_t>(head);
+// A bit for each of 24 ranks that is not below `rank`.
+inline uint32_t NotBelow24(const uint16_t* all, uint32_t rank) {
+  const auto bound = static_cast<uint16_t>(rank);
   return NotBelow8(all, bound) | NotBelow8(all + 8, bound) << 8 | NotBelow8(all + 16, bound) << 16;
 }
-inline uint32_t CountBelow24(const uint16_t* all, uint16_t head) {
-  return CountBelow8(all, head) + CountBelow8(all + 8, head) + CountBelow8(all + 16, head);
+inline uint32_t CountBelow24(const uint16_t* all, uint16_t rank) {
+  return CountBelow8(all, rank) + CountBelow8(all + 8, rank) + CountBelow8(all + 16, rank);
 }
 
 inline std::atomic_ref<uint64_t> AtomicAt(const NodeHeader* node, uint32_t at) {

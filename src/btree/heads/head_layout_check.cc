@@ -5,6 +5,7 @@
 // compares keys, with the views' own code.
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "btree/heads/head_layout_build.h"
@@ -127,6 +128,7 @@ class HeadLayout::Checker {
     const auto fences = FencesOf(codec_, node_);
     // The word behind the prefix lies within the bytes that the node has of outside keys.
     if (form.prefix + 8u > codec_.geometry.long_key_head_bytes()) return "H5: a prefix too long";
+    if (heads::HasChosenBits(form)) return ChosenBits();
     const bool is_guaranteed = form.prefix <= heads::GuaranteedPrefix(fences);
     if (is_guaranteed == (form.is_surmised != 0)) return "H5: what the fences have in common";
     if (node_->sorted_count == 0) return is_guaranteed ? nullptr : "H5: a prefix of no keys";
@@ -138,6 +140,17 @@ class HeadLayout::Checker {
       }
     }
     return nullptr;
+  }
+
+  // A key whose head is not what D1 says would be looked for at a wrong place.
+  const char* ChosenBits() {
+    if (!node_->is_leaf() || node_->sorted_count < 2) return "H4: bits of such a node";
+    const auto key = [&](uint32_t i) { return heads::OwnBytes(Key(i)); };
+    heads::Form chosen = heads::FormOf(node_);
+    heads::TakeBits(heads::DiscriminativeBitsOf(codec_, node_->sorted_count, key), &chosen);
+    return std::memcmp(&chosen, &heads::FormOf(node_), sizeof(chosen)) == 0
+               ? nullptr
+               : "H4: the discriminative bits";
   }
 
   const char* Order() {
@@ -167,17 +180,7 @@ class HeadLayout::Checker {
       if (all[i] != (i < count ? HeadOf(Key(i)) : 0xffff)) return "H4: a head";
     }
     const heads::Form& form = heads::FormOf(node_);
-    uint64_t differing = 0;
-    for (uint32_t i = 0; i < count && count > 1; ++i) {
-      differing |= heads::WordOf(form, heads::OwnBytes(Key(i))) ^ form.base;
-    }
-    heads::Form chosen = form;
-    heads::TakeAllBits(&chosen);
-    if (count >= 2) heads::ChooseMask(&chosen, differing);
-    if (form.wide != chosen.wide || form.narrow != chosen.narrow ||
-        form.wide_bytes != chosen.wide_bytes) {
-      return "H4: the mask";
-    }
+    if (!heads::HasChosenBits(form) && !HasMask(form)) return "H4: the mask";
     const uint32_t samples_max =
         node_->is_leaf() ? heads::kLeafSamplesMax : heads::kInnerSamplesMax;
     const uint32_t samples_at =
@@ -191,6 +194,20 @@ class HeadLayout::Checker {
     return nullptr;
   }
 
+  // Whether the form has the mask of all bits in which the words of the keys differ.
+  bool HasMask(const heads::Form& form) const {
+    const uint32_t count = node_->sorted_count;
+    uint64_t differing = 0;
+    for (uint32_t i = 0; i < count && count > 1; ++i) {
+      differing |= heads::WordOf(form, heads::OwnBytes(Key(i))) ^ form.base;
+    }
+    heads::Form chosen = form;
+    heads::TakeAllBits(&chosen);
+    if (count >= 2) heads::ChooseMask(&chosen, differing);
+    return form.wide == chosen.wide && form.narrow == chosen.narrow &&
+           form.wide_bytes == chosen.wide_bytes;
+  }
+
   const char* LogOrder() {
     if (!node_->is_leaf()) return nullptr;
     const auto fences = FencesOf(codec_, node_);
@@ -201,12 +218,22 @@ class HeadLayout::Checker {
       if (!fences.unbounded && !fields_.Rises(key, fences.upper)) {
         return "H3: a log item above the upper fence";
       }
-      if (heads::LogHead(node_, i) != HeadOf(key)) return "H4: a log item's head";
+      if (!IsRank(heads::LogRank(node_, i), key)) return "H4: a log item's rank";
       if (heads::Tag(node_, i) != heads::TagOf(HeadOf(key))) return "H4: a log item's tag";
       if (fields_.has_undecided()) continue;
       if (item.replaces() != HadValue(i, key)) return "H7: what a log item replaces";
     }
     return nullptr;
+  }
+
+  // Whether the rank is that of the key; of an outside key, as far as its bytes in the node tell.
+  bool IsRank(uint16_t rank, const StoredKey& key) const {
+    const uint32_t count = node_->sorted_count;
+    const uint32_t item = heads::ItemOfRank(rank);
+    if (item + (heads::IsOfItem(rank) ? 1 : 0) > count) return false;
+    if (item > 0 && !fields_.Rises(Key(item - 1), key)) return false;
+    if (heads::IsOfItem(rank)) return codec_.Compare(key, Key(item)) == 0;
+    return item == count || fields_.Rises(key, Key(item));
   }
 
   // Whether the key had a value before log item `item`, which is one of the key.

@@ -330,15 +330,22 @@ TEST_F(HeadLayoutCheck, SamplesAreTheFirstHeadsOfSegments) {
   ExpectBroken(inner_, "H4: a sample");
 }
 
-TEST_F(HeadLayoutCheck, LogHeadsAreThoseOfTheirKeys) {
-  const uint16_t head = heads::LogHead(uniform_.node(), 2);
-  heads::SetLogHead(uniform_.node(), 2, head - 1);
-  ExpectBroken(uniform_, "H4: a log item's head");
-  heads::SetLogHead(uniform_.node(), 2, head);
-  heads::SetTag(uniform_.node(), 2, heads::TagOf(head) + 1);
+TEST_F(HeadLayoutCheck, LogRanksAndTagsAreThoseOfTheirKeys) {
+  ASSERT_EQ(heads::LogRank(uniform_.node(), 0), heads::RankOf(30, true));   // kabcdN
+  ASSERT_EQ(heads::LogRank(uniform_.node(), 2), heads::RankOf(70, false));  // kax
+  for (const uint32_t item : {0u, 1u, 2u, 3u}) {
+    const uint16_t rank = heads::LogRank(uniform_.node(), item);
+    for (const uint32_t other : {0u, rank - 2u, rank - 1u, rank + 1u, rank + 2u, 0xffffu}) {
+      heads::SetLogRank(uniform_.node(), item, static_cast<uint16_t>(other));
+      ExpectBroken(uniform_, "H4: a log item's rank");
+    }
+    heads::SetLogRank(uniform_.node(), item, rank);
+  }
+  const uint8_t tag = heads::Tag(uniform_.node(), 2);
+  heads::SetTag(uniform_.node(), 2, tag + 1);
   ExpectBroken(uniform_, "H4: a log item's tag");
-  heads::SetTag(uniform_.node(), 2, heads::TagOf(head));
-  heads::SetLogHead(uniform_.node(), 4, 0);  // an item that is not there yet
+  heads::SetTag(uniform_.node(), 2, tag);
+  heads::SetLogRank(uniform_.node(), 4, 0);  // an item that is not there yet
   heads::SetTag(uniform_.node(), 4, 1);
   EXPECT_STREQ(uniform_.Check(), nullptr);
 }
@@ -412,6 +419,46 @@ TEST_F(HeadLayoutCheck, ReplacesWhatHadAValue) {
     flip(index);
   }
   EXPECT_STREQ(uniform_.Check(), nullptr);
+}
+
+// A leaf of users with fields, of which a node of heads alone would have few.
+TEST_F(HeadLayoutCheck, DiscriminativeBits) {
+  std::vector<LeafItem> items;
+  std::vector<std::string> keys;
+  for (const char* user : {"1004", "1237", "2891", "7341", "9123"}) {
+    for (const char* field : {"email", "phone", "place", "title"}) {
+      keys.push_back(std::string("k").append(user).append(":the:").append(field));
+    }
+  }
+  for (const std::string& key : keys) items.push_back({{.bytes = key}, {.bytes = "v"}});
+  TestNode node(store_.codec());
+  node.BuildLeaf(items);
+  ASSERT_STREQ(node.Check(), nullptr);
+  const heads::Form sound = FormOf(node);
+  ASSERT_TRUE(heads::HasChosenBits(sound));
+  for (uint64_t left = sound.base; left != 0; left &= left - 1) {
+    heads::Form form = sound;
+    form.base ^= left & ~(left - 1);
+    SetForm(node, form);
+    ExpectBroken(node, "H4: the discriminative bits");
+  }
+  const auto expect = [&](auto change) {
+    heads::Form form = sound;
+    change(form);
+    SetForm(node, form);
+    ExpectBroken(node, "H4: the discriminative bits");
+  };
+  expect([](heads::Form& form) { form.is_surmised = 1; });
+  expect([](heads::Form& form) { form.squeezes = 1; });
+  expect([](heads::Form& form) { form.prefix--; });
+  expect([](heads::Form& form) { form.shift ^= 1; });
+  expect([](heads::Form& form) { form.wide_bytes ^= 1; });
+  expect([](heads::Form& form) { form.narrow = 2; });
+  heads::Form form = FormOf(inner_);
+  form.wide = 0;
+  form.narrow = 1;
+  SetForm(inner_, form);
+  ExpectBroken(inner_, "H4: bits of such a node");
 }
 
 }  // namespace

@@ -10,53 +10,63 @@ namespace skep::btree {
 
 using heads::LogItem;
 
+namespace {
+
+// The rank of no log item.
+constexpr uint16_t kNoRank = 0xffff;
+
+}  // namespace
+
 HeadLayout::LeafCursor::LeafCursor(const Leaf& leaf) : leaf_(&leaf), sorted_(leaf.node()) {}
 
 // Sorts the visible log items that `items` has a bit for; the walk passes no others then. Puts each
-// where its rank says: behind as many items as have a lower head, or an equal one and came before
-// it. No branch depends on the heads, but on whether there are equal ones.
+// where its place says: behind as many items as have a lower rank, or an equal one and came before
+// it. No branch depends on the ranks, but on whether there are equal ones.
 void HeadLayout::LeafCursor::SortLog(uint32_t items) {
   if (has_sorted_log_) return;
   has_sorted_log_ = true;
   entry_count_ = static_cast<uint32_t>(std::popcount(items));
   if (entry_count_ == 0) return;
+  entry_ranks_.fill(kNoRank);
+  if (entry_count_ == 1) {  // as most often in short scans
+    order_[0] = static_cast<uint8_t>(std::countr_zero(items));
+    entry_ranks_[0] = heads::LogRank(leaf_->node_, order_[0]);
+    return;
+  }
   std::array<uint16_t, kLogItemsMax> arrived;
   std::array<uint8_t, kLogItemsMax> numbers;
-  heads::CopyLogHeads(leaf_->node_, arrived.data());
+  heads::CopyLogRanks(leaf_->node_, arrived.data());
   for (uint32_t i = 0; items != 0; items &= items - 1, ++i) {
     numbers[i] = static_cast<uint8_t>(std::countr_zero(items));
     arrived[i] = arrived[numbers[i]];
   }
-  std::array<uint16_t, kLogItemsMax> ranks;
-  RanksAmong24(arrived.data(), entry_count_, ranks.data());
-  entry_heads_.fill(0xffff);
-  uint32_t taken = 0;
-  const auto place = [&](uint32_t i, uint32_t rank) {
-    order_[rank] = numbers[i];
-    entry_heads_[rank] = arrived[i];
-    taken |= uint32_t{1} << rank;
-  };
-  for (uint32_t i = 0; i < entry_count_; ++i) place(i, ranks[i]);
-  if (taken == (uint32_t{1} << entry_count_) - 1) return;
+  std::array<uint16_t, kLogItemsMax> places;
+  PlacesAmong24(arrived.data(), entry_count_, places.data());
   for (uint32_t i = 0; i < entry_count_; ++i) {
-    const uint32_t before = heads::EqualOf24(arrived.data(), arrived[i]) & ((uint32_t{1} << i) - 1);
-    place(i, ranks[i] + static_cast<uint32_t>(std::popcount(before)));
+    order_[places[i]] = numbers[i];
+    entry_ranks_[places[i]] = arrived[i];
   }
-  SettleEqualHeads();
+  if (HasEqualNeighbors24(entry_ranks_.data(), entry_count_)) SettleEqualRanks();
 }
 
-// Items with equal heads are in the order they came: sorts them by their keys, and keeps the last
-// item of each key.
-void HeadLayout::LeafCursor::SettleEqualHeads() {
+// Items with equal ranks are in the order they came: sorts them by their keys, and keeps the last
+// item of each key. Those with the rank of a sorted item all have its key.
+void HeadLayout::LeafCursor::SettleEqualRanks() {
   const Codec& codec = *leaf_->codec_;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < entry_count_; ++i) {
-    const uint16_t head = entry_heads_[i];
+    const uint16_t rank = entry_ranks_[i];
     const uint8_t item = order_[i];
+    if (kept == 0 || entry_ranks_[kept - 1] != rank) {
+      order_[kept] = item;
+      entry_ranks_[kept++] = rank;
+      continue;
+    }
     uint32_t to = kept;
     int order = 1;
-    for (; to > 0 && entry_heads_[to - 1] == head; --to) {
-      order = codec.Compare(leaf_->Log(item).key(), Entry(to - 1).key());
+    for (; to > 0 && entry_ranks_[to - 1] == rank; --to) {
+      order =
+          heads::IsOfItem(rank) ? 0 : codec.Compare(leaf_->Log(item).key(), Entry(to - 1).key());
       if (order >= 0) break;
     }
     if (order == 0) {
@@ -65,20 +75,14 @@ void HeadLayout::LeafCursor::SettleEqualHeads() {
     }
     std::copy_backward(order_.begin() + to, order_.begin() + kept, order_.begin() + kept + 1);
     order_[to] = item;
-    entry_heads_[kept++] = head;
+    entry_ranks_[kept++] = rank;
   }
-  std::fill(entry_heads_.begin() + kept, entry_heads_.end(), uint16_t{0xffff});
+  std::fill(entry_ranks_.begin() + kept, entry_ranks_.end(), kNoRank);
   entry_count_ = kept;
 }
 
-// Returns <0, 0 or >0 as the log item is below, equal to or above the sorted item.
-int HeadLayout::LeafCursor::CompareWithSorted(uint32_t entry, uint32_t item) const {
-  const int order = int{entry_heads_[entry]} - int{sorted_.head(item)};
-  return order != 0 ? order : leaf_->codec_->Compare(Entry(entry).key(), sorted_.key(item));
-}
-
-void HeadLayout::LeafCursor::SeekFirst() {
-  SortLog();
+void HeadLayout::LeafCursor::SeekFirst(uint32_t items) {
+  SortLog(LogItemsAmong(0, items));
   at_ = 0;
   entry_ = 0;
   StepForward();
@@ -99,23 +103,52 @@ void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs where) {
 
 void HeadLayout::LeafCursor::SeekAtLeast(std::string_view key, const LeafSpot& spot,
                                          uint32_t items) {
-  const uint16_t head = GoToSorted(key, spot);
-  SortLog(LogItemsAmong(head, items));
-  GoToEntry(key, head);
+  const uint16_t rank = GoToSorted(key, spot);
+  SortLog(LogItemsAmong(rank, items));
+  GoToEntry(key, rank);
   StepForward();
 }
 
-// The log items that the next `items` items from sorted item at_ on, of which the key has the head
-// `head`, may be among or lie between. All, if it is not known how far these go: to the end of the
-// leaf, or where items have expired or were deleted, beyond `items` sorted ones.
-uint32_t HeadLayout::LeafCursor::LogItemsAmong(uint16_t head, uint32_t items) const {
-  const uint64_t end = uint64_t{at_} + items;
-  if (end >= sorted_.count() || leaf_->now_ms_ != Leaf::kNoTime) return WholeLog();
-  const uint32_t among = leaf_->LogItemsBetween(head, static_cast<uint32_t>(end));
-  for (uint32_t left = among; left != 0; left &= left - 1) {
-    if (leaf_->Log(static_cast<uint32_t>(std::countr_zero(left))).deleted()) return WholeLog();
+// The log items from a rank on, that of sorted item at_ or of the gap before it, which the next
+// `items` items may be among or lie between, and those of the first item behind these. All from
+// the rank on, if it is not known how far these go: to the end of the leaf, or where items have
+// expired or were deleted, beyond `items` sorted ones. UINT32_MAX: the whole log, so that the
+// cursor may go back as well.
+uint32_t HeadLayout::LeafCursor::LogItemsAmong(uint32_t rank, uint32_t items) const {
+  if (items == UINT32_MAX) return WholeLog();
+  const auto from_rank = [&] { return leaf_->LogItemsRanked(rank, kNoRank); };
+  const uint64_t end = uint64_t{heads::ItemOfRank(rank)} + items;
+  if (end >= sorted_.count() || leaf_->now_ms_ != Leaf::kNoTime) return from_rank();
+  const uint32_t among =
+      leaf_->LogItemsRanked(rank, heads::RankOf(static_cast<uint32_t>(end), true) + 1u);
+  return HasDeletion(among) ? from_rank() : among;
+}
+
+bool HeadLayout::LeafCursor::HasDeletion(uint32_t log_items) const {
+  for (; log_items != 0; log_items &= log_items - 1) {
+    if (leaf_->Log(static_cast<uint32_t>(std::countr_zero(log_items))).deleted()) return true;
   }
-  return among;
+  return false;
+}
+
+void HeadLayout::LeafCursor::SeekAtMost(std::string_view key, const LeafSpot& spot) {
+  const uint16_t rank = GoToSorted(key, spot);
+  SortLog(LogItemsNearFloor(rank));
+  GoToEntry(key, rank);
+  if (entry_ < entry_count_ && leaf_->codec_->Compare(key, Entry(entry_).key()) == 0) ++entry_;
+  if (heads::IsOfItem(rank)) ++at_;
+  StepBack();
+}
+
+// The log items that the last item with a key up to one of this rank may be among, or that hide it.
+// The sorted item of that key, or else the one before sorted item at_, is not above that last item,
+// so only log items from its rank on matter, unless one of them is a deletion or the sorted item
+// has expired.
+uint32_t HeadLayout::LeafCursor::LogItemsNearFloor(uint16_t rank) const {
+  if (rank == 0 || leaf_->now_ms_ != Leaf::kNoTime) return WholeLog();
+  const uint32_t floor = heads::IsOfItem(rank) ? at_ : at_ - 1;
+  const uint32_t near = leaf_->LogItemsRanked(heads::RankOf(floor, true), rank + 1u);
+  return HasDeletion(near) ? WholeLog() : near;
 }
 
 void HeadLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs where) {
@@ -144,21 +177,22 @@ void HeadLayout::LeafCursor::GoToGapBefore(std::string_view key, KeyIs where) {
   GoToEntry(key, GoToSorted(key, {}));
 }
 
-// Goes to the first sorted item >= the key. Returns the key's head.
+// Goes to the first sorted item >= the key. Returns the key's rank.
 uint16_t HeadLayout::LeafCursor::GoToSorted(std::string_view key, const LeafSpot& spot) {
   const uint16_t head = spot.known ? spot.head : HeadInLeaf(sorted_, leaf_->node_, key);
   const uint32_t lower_bound = spot.known ? spot.at : sorted_.LowerBound(head);
   bool equal;
   at_ = sorted_.SeekFrom(*leaf_->codec_, key, head, lower_bound, &equal);
-  return head;
+  return heads::RankOf(at_, equal);
 }
 
-// Goes to the first log item >= the key.
-void HeadLayout::LeafCursor::GoToEntry(std::string_view key, uint16_t head) {
+// Goes to the first log item >= the key, which has this rank.
+void HeadLayout::LeafCursor::GoToEntry(std::string_view key, uint16_t rank) {
   const Codec& codec = *leaf_->codec_;
   if (entry_count_ == 0) return;
-  entry_ = heads::CountBelow24(entry_heads_.data(), head);
-  while (entry_ < entry_count_ && entry_heads_[entry_] == head &&
+  entry_ = heads::CountBelow24(entry_ranks_.data(), rank);
+  if (heads::IsOfItem(rank)) return;
+  while (entry_ < entry_count_ && entry_ranks_[entry_] == rank &&
          codec.Compare(key, Entry(entry_).key()) > 0) {
     ++entry_;
   }
@@ -268,28 +302,20 @@ uint32_t HeadLayout::LeafCursor::CopyPlain(uint32_t most, bool keys_only, char* 
   };
   while (left > 0 && entry_ < entry_count_) {
     const LogItem item = Entry(entry_);
-    bool hides;
-    const uint32_t place = PlaceOfEntry(&hides);
-    copy_sorted(std::min(place - at_, left));
+    const uint16_t rank = entry_ranks_[entry_];
+    copy_sorted(std::min(heads::ItemOfRank(rank) - at_, left));
     if (left == 0) break;
     if (!item.deleted()) {
       if (!item.is_plain(form.key_bytes, form.value_bytes)) break;
       to = CopyItems(bytes + item.at() + heads::kLogItemHeaderBytes, 1, form, keys_only, to);
       --left;
     }
-    at_ += hides ? 1 : 0;
+    at_ += heads::IsOfItem(rank) ? 1 : 0;
     ++entry_;
   }
   if (entry_ == entry_count_) copy_sorted(std::min(sorted_.count() - at_, left));
   StepForward();
   return most - left;
-}
-
-// The first sorted item that the log's next item comes before or, if *hides, hides.
-uint32_t HeadLayout::LeafCursor::PlaceOfEntry(bool* hides) const {
-  const uint16_t head = entry_heads_[entry_];
-  return sorted_.SeekFrom(*leaf_->codec_, Entry(entry_).key(), head,
-                          at_ + sorted_.CountBelow(at_, head), hides);
 }
 
 }  // namespace skep::btree

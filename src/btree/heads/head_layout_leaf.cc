@@ -64,7 +64,10 @@ uint32_t HeadLayout::AppendToLog(const Codec&, NodeHeader* node, uint32_t used, 
     CopyBytes(bytes + key.bytes.size(), value->bytes.data(), value->bytes.size());
   }
   heads::SetLogOffset(node, fill.log_items, item);
-  heads::SetLogHead(node, fill.log_items, at.head);
+  heads::SetLogRank(node, fill.log_items,
+                    at.rank < heads::kRankOfLogItem
+                        ? at.rank
+                        : heads::LogRank(node, at.rank - heads::kRankOfLogItem));
   heads::SetTag(node, fill.log_items, heads::TagOf(at.head));
   return Fill{.bytes = item + LogItemBytes(key, value), .log_items = fill.log_items + 1}.used();
 }
@@ -116,12 +119,11 @@ void HeadLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t u
   for (uint32_t i = 0; i < leaf.log_items(); ++i) {
     const LogItem item = leaf.Log(i);
     AddBlock(item.key(), blocks);
-    bool equal;
-    const uint32_t at = sorted.Seek(codec, item.key(), heads::LogHead(node, i), &equal);
-    if (equal) hidden[at] = true;
+    const uint16_t rank = heads::LogRank(node, i);
+    if (heads::IsOfItem(rank)) hidden[heads::ItemOfRank(rank)] = true;
     bool is_newest = true;
     for (uint32_t later = i + 1; later < leaf.log_items(); ++later) {
-      is_newest &= heads::LogHead(node, later) != heads::LogHead(node, i) ||
+      is_newest &= heads::LogRank(node, later) != rank ||
                    codec.Compare(item.key(), leaf.Log(later).key()) != 0;
     }
     if (is_newest && !item.deleted()) AddBlock(item.value(), blocks);
@@ -130,6 +132,20 @@ void HeadLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t u
     AddBlock(sorted.key(i), blocks);
     if (!hidden[i]) AddBlock(sorted.value(i), blocks);
   }
+}
+
+bool HeadLayout::HasOutsideKeys(const Codec& codec, const NodeHeader* leaf, uint32_t used) {
+  const Sorted sorted(leaf);
+  // The keys of uniform items all have the form of the first one.
+  const uint32_t forms = sorted.is_uniform() ? std::min(sorted.count(), 1u) : sorted.count();
+  for (uint32_t i = 0; i < forms; ++i) {
+    if (sorted.key(i).outside) return true;
+  }
+  const Leaf items(codec, leaf, used);
+  for (uint32_t i = 0; i < items.log_items(); ++i) {
+    if (items.Log(i).key().outside) return true;
+  }
+  return false;
 }
 
 }  // namespace skep::btree

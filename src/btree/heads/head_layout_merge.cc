@@ -1,5 +1,7 @@
 // Merges the log of a leaf whose items all have one form, without a look at each of them: runs of
-// items and heads between the log's items are copied as they are. To split such a leaf, its items
+// items and heads between the log's items are copied as they are. Where many heads are alike, a
+// merge that adds or erases keys looks at each key nevertheless, to choose the bits of heads anew
+// (heads::TellAlikeApart); one that only replaces values does not. To split such a leaf, its items
 // are merged into one run, of which the halves are built.
 
 #include <algorithm>
@@ -28,24 +30,30 @@ class HeadLayout::Merger {
   // and of the leaf's form.
   bool Plan(const StoredKey& key, const StoredValue* value);
   bool Plan();
-  uint32_t count() const { return count_; }
-  uint32_t bytes() const;
-  uint32_t Write(NodeHeader* buffer) const;
+  // Builds the merged leaf. Returns what MergeLeaf does.
+  uint32_t WriteIfFits(uint32_t bytes_max, NodeHeader* buffer) const;
   ItemSpan CopyItems(Scratch& scratch) const;
 
  private:
   // A change to the sorted items.
   struct Piece {
     const char* item;  // key | value
-    uint32_t place;    // the sorted item that this one comes before, or hides
-    uint16_t head;
-    bool hides;
+    uint16_t rank;     // its place among the sorted items: heads::RankOf
     bool erases;
+    uint32_t item_before() const { return heads::ItemOfRank(rank); }
+    bool hides() const { return heads::IsOfItem(rank); }
   };
 
+  uint32_t bytes() const;
+  // Whether the merged leaf has the keys that the sorted items have: values are replaced alone.
+  bool KeepsKeys() const {
+    return std::ranges::all_of(std::span(pieces_.data(), piece_count_),
+                               [](const Piece& piece) { return piece.hides() && !piece.erases; });
+  }
+  uint32_t Write(NodeHeader* buffer) const;
   bool AddEdit(const StoredKey& key, const StoredValue* value, const LeafCursor& order);
-  bool AddLogItem(const heads::LogItem& item, uint16_t head);
-  void AddPiece(const StoredKey& key, const char* item, uint16_t head, bool erases);
+  bool AddLogItem(const heads::LogItem& item, uint16_t rank);
+  void AddPiece(const char* item, uint16_t rank, bool erases);
   void WriteItems(std::byte* to) const;
   heads::Form MergedForm(const NodeHeader* buffer) const;
   void WriteHeads(const heads::Form& form, NodeHeader* buffer) const;
@@ -78,7 +86,7 @@ bool HeadLayout::Merger::Plan() {
   LeafCursor order(leaf_);
   order.SortLog();
   for (uint32_t i = 0; i < order.entry_count_; ++i) {
-    if (!AddLogItem(order.Entry(i), order.entry_heads_[i])) return false;
+    if (!AddLogItem(order.Entry(i), order.entry_ranks_[i])) return false;
   }
   return true;
 }
@@ -92,42 +100,41 @@ bool HeadLayout::Merger::AddEdit(const StoredKey& key, const StoredValue* value,
   char* const item = edit_.data();
   key.bytes.copy(item, key.bytes.size());
   if (value != nullptr) value->bytes.copy(item + key.bytes.size(), value->bytes.size());
-  const uint16_t head = HeadInLeaf(sorted_, node_, key);
+  bool equal;
+  const uint32_t at = sorted_.Seek(codec_, key, HeadInLeaf(sorted_, node_, key), &equal);
+  const uint16_t rank = heads::RankOf(at, equal);
   bool is_added = false;
   for (uint32_t i = 0; i < order.entry_count_; ++i) {
     const heads::LogItem log_item = order.Entry(i);
-    const uint16_t log_head = order.entry_heads_[i];
-    if (!is_added && head <= log_head) {
-      const int compared = head < log_head ? -1 : codec_.Compare(key, log_item.key());
+    const uint16_t log_rank = order.entry_ranks_[i];
+    if (!is_added && rank <= log_rank) {
+      int compared = -1;
+      if (rank == log_rank) compared = equal ? 0 : codec_.Compare(key, log_item.key());
       if (compared <= 0) {
         is_added = true;
-        AddPiece(key, item, head, value == nullptr);
+        AddPiece(item, rank, value == nullptr);
       }
       if (compared == 0) continue;
     }
-    if (!AddLogItem(log_item, log_head)) return false;
+    if (!AddLogItem(log_item, log_rank)) return false;
   }
-  if (!is_added) AddPiece(key, item, head, value == nullptr);
+  if (!is_added) AddPiece(item, rank, value == nullptr);
   return true;
 }
 
-bool HeadLayout::Merger::AddLogItem(const heads::LogItem& item, uint16_t head) {
+bool HeadLayout::Merger::AddLogItem(const heads::LogItem& item, uint16_t rank) {
   const heads::Form& form = heads::FormOf(node_);
   const StoredKey key = item.key();
   if (heads::FormOfKey(key) != form.key_form) return false;
   if (!item.deleted() && heads::FormOfValue(item.value()) != form.value_form) return false;
-  AddPiece(key, key.bytes.data(), head, item.deleted());
+  AddPiece(key.bytes.data(), rank, item.deleted());
   return true;
 }
 
-void HeadLayout::Merger::AddPiece(const StoredKey& key, const char* item, uint16_t head,
-                                  bool erases) {
-  bool hides;
-  const uint32_t place = sorted_.Seek(codec_, key, head, &hides);
-  pieces_[piece_count_++] = {
-      .item = item, .place = place, .head = head, .hides = hides, .erases = erases};
+void HeadLayout::Merger::AddPiece(const char* item, uint16_t rank, bool erases) {
+  pieces_[piece_count_++] = {.item = item, .rank = rank, .erases = erases};
   count_ += !erases;
-  count_ -= hides;
+  count_ -= heads::IsOfItem(rank);
 }
 
 uint32_t HeadLayout::Merger::bytes() const {
@@ -140,9 +147,10 @@ void HeadLayout::Merger::ForEach(Run run, Item item) const {
   uint32_t at = 0;
   for (uint32_t i = 0; i < piece_count_; ++i) {
     const Piece& piece = pieces_[i];
-    if (at < piece.place) run(at, piece.place);
+    const uint32_t end = piece.item_before();
+    if (at < end) run(at, end);
     if (!piece.erases) item(piece);
-    at = piece.place + piece.hides;
+    at = end + piece.hides();
   }
   if (at < sorted_.count()) run(at, sorted_.count());
 }
@@ -168,7 +176,9 @@ void HeadLayout::Merger::WriteHeads(const heads::Form& form, NodeHeader* buffer)
         [&](uint32_t begin, uint32_t end) {
           for (uint32_t i = begin; i < end; ++i) *to++ = sorted_.head(i);
         },
-        [&](const Piece& piece) { *to++ = piece.head; });
+        [&](const Piece& piece) {
+          *to++ = heads::HeadOf(form, std::string_view(piece.item, sorted_.key_bytes()));
+        });
     return;
   }
   const Sorted merged(buffer);
@@ -180,6 +190,8 @@ void HeadLayout::Merger::WriteHeads(const heads::Form& form, NodeHeader* buffer)
 // The form of the merged items, which `buffer` has, but for the item form.
 heads::Form HeadLayout::Merger::MergedForm(const NodeHeader* buffer) const {
   const std::span<const Piece> pieces(pieces_.data(), piece_count_);
+  const heads::Form& before = heads::FormOf(node_);
+  if (heads::HasChosenBits(before) && KeepsKeys()) return before;
   const Fences fences = FencesOf(codec_, node_);
   const auto* const items =
       reinterpret_cast<const char*>(buffer->bytes()) + heads::AfterHeads(true, count_);
@@ -189,9 +201,9 @@ heads::Form HeadLayout::Merger::MergedForm(const NodeHeader* buffer) const {
   if (std::ranges::any_of(pieces, &Piece::erases)) {
     return heads::FormOfKeys(codec_, count_, fences, key);
   }
-  return heads::FormOfGrown(
-      codec_, heads::FormOf(node_), count_, fences, key, piece_count_,
-      [&](uint32_t i) { return std::string_view(pieces[i].item, sorted_.key_bytes()); });
+  return heads::FormOfGrown(codec_, before, count_, fences, key, piece_count_, [&](uint32_t i) {
+    return std::string_view(pieces[i].item, sorted_.key_bytes());
+  });
 }
 
 uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
@@ -211,18 +223,37 @@ uint32_t HeadLayout::Merger::Write(NodeHeader* buffer) const {
   heads::PutForm(buffer, form);
   heads::PutEmptyLog(buffer, kNoDeadline);
   WriteHeads(form, buffer);
+  // Whether chosen bits tell the keys better apart depends on the keys alone, so that a merge that
+  // keeps them keeps the decision.
+  if (!KeepsKeys()) {
+    const Sorted merged(buffer);
+    heads::TellAlikeApart(
+        codec_, count_, [&](uint32_t i) { return merged.key(i).bytes; }, &form,
+        heads::NumbersAt(buffer, heads::kLeafHeadsAt));
+    heads::PutForm(buffer, form);
+  }
   heads::FinishHeads(buffer);
   return buffer->log_begin;
+}
+
+uint32_t HeadLayout::Merger::WriteIfFits(uint32_t bytes_max, NodeHeader* buffer) const {
+  if (count_ < 2) return 0;
+  const uint32_t bytes = this->bytes();
+  if (!heads::HasRoomForForms(codec_.geometry, bytes, count_)) return UINT32_MAX;
+  return bytes > bytes_max ? bytes : Write(buffer);
 }
 
 uint32_t HeadLayout::MergeLeaf(const Codec& codec, const NodeHeader* leaf, uint32_t used,
                                const StoredKey& key, const StoredValue* value, uint32_t bytes_max,
                                NodeHeader* buffer) {
   Merger merger(codec, leaf, used);
-  if (!merger.Plan(key, value) || merger.count() < 2) return 0;
-  const uint32_t bytes = merger.bytes();
-  if (!heads::HasRoomForForms(codec.geometry, bytes, merger.count())) return UINT32_MAX;
-  return bytes > bytes_max ? bytes : merger.Write(buffer);
+  return merger.Plan(key, value) ? merger.WriteIfFits(bytes_max, buffer) : 0;
+}
+
+uint32_t HeadLayout::MergeLog(const Codec& codec, const NodeHeader* leaf, uint32_t used,
+                              uint32_t bytes_max, NodeHeader* buffer) {
+  Merger merger(codec, leaf, used);
+  return merger.Plan() ? merger.WriteIfFits(bytes_max, buffer) : 0;
 }
 
 ItemSpan HeadLayout::Merger::CopyItems(Scratch& scratch) const {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/sanitized.h"
+#include "btree/heads/head_layout_build.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/testing/layout_test_node.h"
 
@@ -38,6 +39,7 @@ class PlainLeaf {
       alphabet_ = "0123456789abcdefZg";
       letters_ = random_.Chance(1, 2) ? 10 : 16;
       key_bytes_ += 4;
+      has_fields_ = random_.Chance(1, 2);
     }
     value_bytes_ = random_.Below(40);
     if (random_.Chance(1, 2)) {
@@ -52,10 +54,16 @@ class PlainLeaf {
   }
 
   // Returns a key of any bytes, or of text. The first text key that has a letter, or the first that
-  // is not hexadecimal, may be in the log.
+  // is not hexadecimal, may be in the log. Keys with fields are of few numbers, which are far from
+  // the fields.
   std::string RandomKey() {
     std::string key = common_ + RandomBytes(random_, key_bytes_);
     if (alphabet_.empty()) return key;
+    if (has_fields_) {
+      key.assign(common_).append(std::to_string(1000 + 7 * random_.Below(40)));
+      key.append(key_bytes_ - 5, ':');
+      return key.append(1, alphabet_[random_.Below(letters_)]);
+    }
     for (size_t i = common_.size(); i < key.size(); ++i) {
       key[i] = alphabet_[random_.Below(letters_)];
     }
@@ -132,6 +140,27 @@ class PlainLeaf {
     ASSERT_EQ(untouched.node()->log_begin, 0);
   }
 
+  // The same of the log alone.
+  void ExpectMergesLog() {
+    Buffer made;
+    const uint32_t used =
+        HeadLayout::MergeLog(store_.codec(), node_.node(), node_.used(), 8192, made.node());
+    if (model_.size() < 2) {
+      ASSERT_EQ(used, 0u);
+      return;
+    }
+    if (used > 8192) {
+      ASSERT_EQ(used, HeadLayout::LeafBytes(store_.codec(), Items(model_), fences_));
+      return;
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model_, made, used));
+    Buffer untouched;
+    ASSERT_EQ(HeadLayout::MergeLog(store_.codec(), node_.node(), node_.used(), used - 1,
+                                   untouched.node()),
+              used);
+    ASSERT_EQ(untouched.node()->log_begin, 0);
+  }
+
   // Checks that a part of the gathered run builds what the same items build.
   void ExpectGathers() {
     Scratch scratch;
@@ -164,6 +193,8 @@ class PlainLeaf {
     const StoredKey stored = store_.Key(key);
     if (!node_.HasRoomFor(stored, &value)) return;
     node_.Append(key, stored, &value, 100);
+    ASSERT_EQ(HeadLayout::MergeLog(store_.codec(), node_.node(), node_.used(), 8192, made.node()),
+              0u);
     Scratch scratch;
     ASSERT_EQ(HeadLayout::GatherPlain(store_.codec(), node_.node(), node_.used(), scratch).count,
               0u);
@@ -175,6 +206,7 @@ class PlainLeaf {
   LayoutTestNode<HeadLayout> node_;
   std::string common_;
   std::string alphabet_;                          // of the rest of the keys; empty: all bytes
+  bool has_fields_ = false;                       // text keys are numbers with fields
   size_t letters_ = 1;                            // how many of the alphabet the next keys have
   const bool has_erases_ = random_.Chance(1, 2);  // in the log
   uint64_t key_bytes_;
@@ -192,9 +224,49 @@ TEST(HeadLayoutMerge, AgreesWithBuilding) {
     SCOPED_TRACE(testing::Message() << "seed " << seed + round);
     PlainLeaf leaf(seed + round);
     ASSERT_NO_FATAL_FAILURE(leaf.ExpectMerges());
+    ASSERT_NO_FATAL_FAILURE(leaf.ExpectMergesLog());
     ASSERT_NO_FATAL_FAILURE(leaf.ExpectGathers());
     ASSERT_NO_FATAL_FAILURE(leaf.ExpectNothingIfMixed());
   }
+}
+
+// Goal: a merge that only replaces values does not ask anew whether chosen bits tell the keys apart
+// better; one that adds or erases a key does.
+// Method: a leaf whose form was not chosen though it would be now, so that the answer shows who has
+// asked.
+TEST(HeadLayoutMerge, KeepsTheDecisionOnBitsWithTheKeys) {
+  TestStore store({});
+  const auto key_of = [](uint32_t i) {
+    return "user:" + std::to_string(1000 + 7 * (i / 2)) + std::string(8, ':') + "ab"[i % 2];
+  };
+  std::vector<LeafItem> items;
+  for (uint32_t i = 0; i < 60; ++i) items.push_back({store.Key(key_of(i)), store.Value({"v"})});
+  LayoutTestNode<HeadLayout> leaf(store.codec());
+  leaf.BuildLeaf(items);
+  heads::Form form = heads::FormOf(leaf.node());
+  ASSERT_TRUE(heads::HasChosenBits(form));
+  const heads::Form built = form;
+  form = heads::PutHeads(
+      store.codec(), 60, Fences{}, [&](uint32_t i) { return items[i].key.bytes; },
+      heads::NumbersAt(leaf.node(), heads::kLeafHeadsAt));
+  ASSERT_FALSE(heads::HasChosenBits(form));
+  form.key_form = built.key_form;
+  form.value_form = built.value_form;
+  heads::PutForm(leaf.node(), form);
+  heads::FinishHeads(leaf.node());
+  ASSERT_STREQ(leaf.Check(), nullptr);
+  const StoredValue value = store.Value({"w"});
+  const auto has_chosen = [&](uint32_t i, const StoredValue* put) {
+    Buffer merged;
+    const uint32_t used = HeadLayout::MergeLeaf(store.codec(), leaf.node(), leaf.used(),
+                                                store.Key(key_of(i)), put, 8192, merged.node());
+    EXPECT_GT(used, 0u);
+    EXPECT_STREQ(HeadLayout::Check(store.codec(), merged.node(), used), nullptr);
+    return heads::HasChosenBits(heads::FormOf(merged.node()));
+  };
+  EXPECT_FALSE(has_chosen(7, &value));
+  EXPECT_TRUE(has_chosen(60, &value));
+  EXPECT_TRUE(has_chosen(7, nullptr));
 }
 
 // Goal: a merge refuses a leaf that would be too large, exactly as FitsLeaf does.

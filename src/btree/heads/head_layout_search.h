@@ -114,20 +114,29 @@ inline uint32_t HeadLayout::Sorted::LowerBound(uint16_t head) const {
   return heads::LowerBound(heads_, count_, heads::LeafSegment(node_, head), head);
 }
 
-// Heads are compared in whole segments; heads before `from` are below if any behind it is.
-inline uint32_t HeadLayout::Sorted::CountBelow(uint32_t from, uint16_t head) const {
-  if (from == count_) return 0;
-  const uint32_t segment = from / heads::kSegmentHeads * heads::kSegmentHeads;
-  const uint32_t at = heads::LowerBound(heads_, count_, segment, head);
-  return at <= from ? 0 : std::min(at, count_) - from;
-}
-
 template <class Key>
 uint32_t HeadLayout::Sorted::SeekFrom(const Codec& codec, const Key& searched, uint16_t head,
                                       uint32_t lower_bound, bool* equal) const {
-  return heads::SettleAmongEqual(
+  const uint32_t at = heads::SettleAmongEqual(
       heads_, count_, lower_bound, head,
       [&](uint32_t i) { return codec.Compare(searched, key(i)); }, equal);
+  if (*equal || !heads::HasChosenBits(heads::FormOf(node_))) return at;
+  return SeekAbsent(heads::OwnBytes(searched), head, lower_bound, at);
+}
+
+// The first item with a key above `searched`, which no item has, in a leaf whose heads are made of
+// discriminative bits; discriminative_bits.h has the argument. `lower_bound` is that of its head,
+// and `among_equal` where comparing it with the keys that have its head has led.
+inline uint32_t HeadLayout::Sorted::SeekAbsent(std::string_view searched, uint16_t head,
+                                               uint32_t lower_bound, uint32_t among_equal) const {
+  uint32_t near = lower_bound;
+  if (near == count_ || (near > 0 && (heads_[near - 1] ^ head) < (heads_[near] ^ head))) --near;
+  const auto difference =
+      heads::BitsOf(heads::FormOf(node_)).FirstDifference(searched, heads::OwnBytes(key(near)));
+  if (difference.is_behind) return among_equal;  // (D4)
+  const auto bits_behind = static_cast<uint16_t>(0xffff >> difference.head_bits);
+  if (difference.is_below) return LowerBound(static_cast<uint16_t>(head & ~bits_behind));  // (D3)
+  return heads::EndOfEqual(heads_, count_, near, static_cast<uint16_t>(head | bits_behind));
 }
 
 // The head of a key in a leaf.
@@ -194,6 +203,7 @@ inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const Leaf
     const heads::LogItem item = Log(newest);
     if (codec_->Compare(key, item.key()) != 0) continue;
     found.known = true;
+    found.rank = static_cast<uint16_t>(heads::kRankOfLogItem + newest);
     found.present = !item.deleted();
     found.key = item.key();
     if (found.present) found.value = item.value();
@@ -202,6 +212,7 @@ inline HeadLayout::Found HeadLayout::Leaf::Find(std::string_view key, const Leaf
   }
   const uint32_t lower_bound = spot.known ? spot.at : sorted.LowerBound(found.head);
   const uint32_t i = sorted.SeekFrom(*codec_, key, found.head, lower_bound, &found.known);
+  found.rank = heads::RankOf(i, found.known);
   if (!found.known) return found;
   found.present = true;
   found.key = sorted.key(i);
@@ -221,18 +232,13 @@ inline LeafSpot HeadLayout::Leaf::Prefetch(std::string_view key) const {
   return {.head = head, .at = 0, .known = true, .used = used_, .tagged = tagged};
 }
 
-// A bit for each visible log item with a head from `head` on that may come before sorted item
-// `end`.
-inline uint32_t HeadLayout::Leaf::LogItemsBetween(uint16_t head, uint32_t end) const {
+// A bit for each visible log item with a rank in [begin, end).
+inline uint32_t HeadLayout::Leaf::LogItemsRanked(uint32_t begin, uint32_t end) const {
   if (visible_ == 0) return 0;
-  const Sorted sorted(node_);
   std::array<uint16_t, kLogItemsMax> all;
-  heads::CopyLogHeads(node_, all.data());
-  const uint32_t from = heads::NotBelow24(all.data(), head);
-  const uint32_t behind = end < sorted.count() && sorted.head(end) != 0xffff
-                              ? heads::NotBelow24(all.data(), sorted.head(end) + 1)
-                              : 0;
-  return from & ~behind & ((uint32_t{1} << visible_) - 1);
+  heads::CopyLogRanks(node_, all.data());
+  return heads::NotBelow24(all.data(), begin) & ~heads::NotBelow24(all.data(), end) &
+         ((uint32_t{1} << visible_) - 1);
 }
 
 inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
@@ -261,7 +267,8 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
     return;
   }
   if (items <= kShortScan) {
-    uint32_t log_items = LogItemsBetween(spot->head, at + std::min(items, sorted.count()));
+    const uint32_t end = std::min(at + items, sorted.count());
+    uint32_t log_items = LogItemsRanked(heads::RankOf(at, false), heads::RankOf(end + 1, false));
     for (; log_items != 0; log_items &= log_items - 1) {
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(log_items)));
     }
@@ -298,10 +305,20 @@ inline bool HeadLayout::HasSorted(const Codec& codec, const NodeHeader* leaf, st
          kNone;
 }
 
+inline bool HeadLayout::HasLogged(const Codec& codec, const NodeHeader* leaf, std::string_view key,
+                                  const LeafSpot& spot) {
+  if (!spot.known) return false;
+  for (uint32_t same = spot.tagged; same != 0; same &= same - 1) {
+    const heads::LogItem item(leaf, heads::LogOffset(leaf, std::countr_zero(same)));
+    if (codec.Compare(key, item.key()) == 0) return true;
+  }
+  return false;
+}
+
 // The header, which says where the fences are, may not have come yet; they lie behind the items.
 inline void HeadLayout::Leaf::PrefetchCovers(const LeafSpot& spot) const {
   const Sorted sorted(node_);
-  if (HasHead(sorted, spot)) return;
+  if (HasHead(sorted, spot) || (spot.known && spot.tagged != 0)) return;
   FetchLine(heads::FrontOf(node_));
   if (sorted.is_uniform()) FetchLine(node_->bytes() + sorted.offset(sorted.count()));
 }
@@ -316,8 +333,6 @@ inline void HeadLayout::Leaf::PrefetchScan(uint32_t from, uint32_t items) const 
   const uint32_t end = from + std::min(items, sorted.count() - from);
   FetchLines(node_->bytes() + sorted.offset(from), node_->bytes() + sorted.offset(end));
   if (visible_ == 0) return;
-  // The heads, which say where the log items go, and the log items.
-  FetchLines(heads::HeadsOf(node_, true) + from, heads::HeadsOf(node_, true) + end);
   FetchLines(node_->bytes() + node_->log_begin, node_->bytes() + heads::Fill::Of(used_).bytes);
 }
 
@@ -337,6 +352,12 @@ inline uint64_t HeadLayout::Inner::Locate(std::string_view key) const {
   const uint32_t child = at + (equal ? 1 : 0);
   FetchLine(node_->bytes() + links() + 8 * child - 8);
   return child;
+}
+
+inline uint64_t HeadLayout::Inner::LocateFrom(std::string_view key, uint64_t located) const {
+  const bool is_same =
+      located == count() || codec_->Compare(key, separator(static_cast<uint32_t>(located))) < 0;
+  return is_same ? located : Locate(key);
 }
 
 inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) const {
@@ -398,7 +419,7 @@ inline void HeadLayout::PrefetchLeaf(const Codec& codec, const NodeHeader* leaf,
   PrefetchHead(codec, leaf);
   if (gets_only) return;
   FetchLine(heads::FrontOf(leaf));
-  FetchLine(leaf->bytes() + heads::kLogHeadsAt);
+  FetchLine(leaf->bytes() + heads::kLogRanksAt);
 }
 
 inline uint64_t HeadLayout::NodeDeadline(const Codec&, const NodeHeader* node) {

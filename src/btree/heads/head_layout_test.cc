@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <random>
 #include <set>
 
+#include "btree/heads/head_layout_build.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/testing/head_test_items.h"
 #include "btree/testing/layout_test_node.h"
@@ -130,7 +133,8 @@ TEST(HeadLayout, AnyKeyFindsItsPlace) {
 }
 
 // Goal: where the heads of two keys differ, their order is that of the keys: also for keys that are
-// not in the node, in nodes with fences or none, with few items or many.
+// not in the node, in nodes with fences or none, with few items or many; but of discriminative bits
+// only for keys of the node.
 // Method: pairs of random keys of which one is often made of the other.
 TEST(HeadLayout, HeadsRiseWithKeys) {
   const unsigned seed = std::random_device{}();
@@ -158,6 +162,10 @@ TEST(HeadLayout, HeadsRiseWithKeys) {
     TestNode node(store.codec());
     node.BuildLeaf(items, fences);
     ASSERT_STREQ(node.Check(), nullptr);
+    if (heads::HasChosenBits(heads::FormOf(node.node()))) {
+      ASSERT_TRUE(std::ranges::is_sorted(HeadsOf(node.node())));
+      continue;
+    }
     for (int i = 0; i < 500; ++i) {
       const std::string a = random_key();
       std::string b = random.Chance(1, 2) ? random_key() : a;
@@ -289,11 +297,11 @@ TEST(HeadLayout, ASearchTouchesFourLines) {
 }
 
 // Goal: where heads are equal, the keys decide.
-// Method: 300 keys that begin with the same 60 bytes, and one below and one above them without that
+// Method: 300 keys that begin with the same 80 bytes, and one below and one above them without that
 // prefix: the heads of the 300 are equal. The log's items lie between the others.
 TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
   TestStore store({.node_bytes = 32768, .log_bytes_max = 8192});
-  const auto key_of = [](uint32_t number) { return std::string(60, 'k') + NumberKey(number); };
+  const auto key_of = [](uint32_t number) { return std::string(80, 'k') + NumberKey(number); };
   TestItems items(store);
   items.Add("a", "value");
   for (uint32_t i = 0; i < 300; ++i) items.Add(key_of(4 * i + 2), "value");
@@ -303,7 +311,8 @@ TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
   const std::vector<uint16_t> all = HeadsOf(node.node());
   ASSERT_THAT(std::span(all).subspan(1, 300), Each(all[1]));
   const StoredValue value = {.bytes = "new"};
-  for (uint32_t i = 0; i < HeadLayout::kLogItemsMax; ++i) {
+  constexpr uint32_t kLogged = 20;
+  for (uint32_t i = 0; i < kLogged; ++i) {
     const std::string key = key_of(48 * i);
     node.Append(key, store.Key(key), &value, i + 1);
   }
@@ -312,7 +321,7 @@ TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
   std::string previous = "a";
   for (uint32_t number = 0; number < 1202; ++number) {
     const std::string key = key_of(number);
-    const bool in_log = number % 48 == 0 && number / 48 < HeadLayout::kLogItemsMax;
+    const bool in_log = number % 48 == 0 && number / 48 < kLogged;
     const bool present = in_log || (number % 4 == 2 && number < 1200);
     ASSERT_EQ(leaf.Find(key).present, present) << number;
     HeadLayout::LeafCursor cursor(leaf);
@@ -321,6 +330,30 @@ TEST(HeadLayout, EqualHeadsLeaveItToTheKeys) {
     ASSERT_EQ(store.Whole(cursor.key()), previous) << number;
     if (present) previous = key;
   }
+}
+
+// Goal: whether a leaf covers a key that its sorted items or its log have is known without a look
+// at the fences.
+// Method: the fences are overwritten by others, between which no key of the leaf lies.
+TEST(HeadLayout, CoversItsKeysWithoutALookAtFences) {
+  TestStore store({});
+  TestItems items(store);
+  items.Add("kc", "v");
+  items.Add("ke", "v");
+  TestNode node(store.codec());
+  node.BuildLeaf(items, {.lower = store.Key("ka"), .upper = store.Key("kz"), .unbounded = false});
+  const StoredValue value = {.bytes = "v"};
+  node.Append("kd", store.Key("kd"), &value, 1);
+  field::PutFences(node.node(), node.node()->shortcut_end,
+                   {.lower = store.Key("ky"), .upper = store.Key("kz"), .unbounded = false});
+  const auto covers = [&](std::string_view key) {
+    LeafSpot spot = node.leaf().Prefetch(key);
+    node.leaf().PrefetchItems(1, &spot);
+    return HeadLayout::CoversAt(store.codec(), node.node(), key, spot);
+  };
+  EXPECT_TRUE(covers("kc"));
+  EXPECT_TRUE(covers("kd"));
+  EXPECT_FALSE(covers("kf"));
 }
 
 // Goal: the stub of an outside key is no part of its head.
@@ -434,6 +467,47 @@ TEST(HeadLayout, CopiesWhatHasTheFormOfTheSortedBlock) {
   HeadLayout::LeafCursor cursor(leaf);
   cursor.SeekFirst();
   EXPECT_FALSE(cursor.plain_form());
+}
+
+// Goal: a walk finds the places of the log's items without the heads, lines of which it would read
+// for nothing else.
+// Method: a log of new keys, several of them in one gap, of updates and deletes, each in the order
+// that is worst for a walk, the keys falling; then all heads are destroyed.
+TEST(HeadLayout, AWalkReadsNoHeads) {
+  TestStore store({.log_bytes_max = 2048});
+  TestItems items(store);
+  std::map<std::string, std::string> model;
+  for (uint32_t i = 0; i < 100; ++i) {
+    items.Add(NumberKey(10 * i), "old");
+    model[NumberKey(10 * i)] = "old";
+  }
+  TestNode node(store.codec());
+  node.BuildLeaf(items);
+  const StoredValue value = {.bytes = "new"};
+  uint64_t delta = 0;
+  for (const uint32_t number : {995u, 993u, 990u, 990u, 501u, 509u, 505u, 505u, 500u, 12u, 10u}) {
+    const std::string key = NumberKey(number);
+    const bool erases = number == 10 || number == 509;
+    node.Append(key, store.Key(key), erases ? nullptr : &value, ++delta);
+    model[key] = "new";
+    if (erases) model.erase(key);
+  }
+  ASSERT_STREQ(node.Check(), nullptr);
+  std::memset(heads::NumbersAt(node.node(), heads::kLeafHeadsAt), 0xa5, 2 * heads::HeadSlots(100));
+  const auto leaf = node.leaf();
+  HeadLayout::LeafCursor cursor(leaf);
+  cursor.SeekFirst();
+  std::string copies(model.size() * 7, '?');
+  ASSERT_EQ(cursor.CopyPlain(1000, false, copies.data()), model.size());
+  std::string expected;
+  for (const auto& [key, content] : model) expected += key + content;
+  EXPECT_EQ(copies, expected);
+  cursor.SeekLast();
+  for (auto it = model.rbegin(); it != model.rend(); ++it, cursor.Prev()) {
+    ASSERT_TRUE(cursor.valid());
+    ASSERT_EQ(cursor.key().bytes, it->first);
+  }
+  EXPECT_FALSE(cursor.valid());
 }
 
 // Goal: placing a log item behind the last sorted one reads nothing behind whole segments of heads.

@@ -5,6 +5,7 @@
 // has it: four instructions instead of twenty.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -88,7 +89,7 @@ inline uint32_t CountBelow32(const uint16_t* numbers, uint16_t bound) {
 #endif
 }
 
-// How many of 16 numbers are not above `bound`.
+// How many of 16 numbers, which ascend, are not above `bound`.
 inline uint32_t CountNotAbove16(const uint64_t* numbers, uint64_t bound) {
 #if defined(__SSE4_1__)
   if (kUsesAvx512) {
@@ -96,9 +97,11 @@ inline uint32_t CountNotAbove16(const uint64_t* numbers, uint64_t bound) {
         std::popcount(wide::NotAbove8(numbers, bound) | wide::NotAbove8(numbers + 8, bound) << 8));
   }
 #endif
-  uint64_t not_above = 0;
-  for (int i = 0; i < 16; ++i) not_above += numbers[i] <= bound ? 1 : 0;
-  return static_cast<uint32_t>(not_above);
+  // Whole quarters first, then the numbers of the quarter in which the count ends.
+  const auto not_above = [&](uint32_t i) { return uint32_t{numbers[i] <= bound}; };
+  const uint32_t begin = 4 * (not_above(3) + not_above(7) + not_above(11));
+  return begin + not_above(begin) + not_above(begin + 1) + not_above(begin + 2) +
+         not_above(begin + 3);
 }
 
 // Returns a bit for each of 8 numbers, the first lowest, that is not below `bound`.
@@ -120,28 +123,72 @@ inline uint32_t CountBelow8(const uint16_t* numbers, uint16_t bound) {
   return 8 - static_cast<uint32_t>(std::popcount(NotBelow8(numbers, bound)));
 }
 
-// Ranks each of the first `count` of 24 numbers: how many of these are below it. The numbers behind
-// them are read and may be any; their ranks are written and have no meaning.
-inline void RanksAmong24(const uint16_t* numbers, uint32_t count, uint16_t* ranks) {
 #if defined(__SSE4_1__)
+namespace wide {
+
+// PlacesAmong24 of at most 8 * kVectors numbers.
+template <int kVectors>
+inline void PlacesAmong(const uint16_t* numbers, uint32_t count, uint16_t* places) {
+  // To a number that comes before it a number is compared by "not below", to others by "above".
+  static constexpr auto kBehind = [] {
+    std::array<int16_t, 48> lanes = {};
+    for (int i = 24; i < 48; ++i) lanes[static_cast<size_t>(i)] = -1;
+    return lanes;
+  }();
   const auto* const at = reinterpret_cast<const __m128i*>(numbers);
-  const auto load = [&](int i) {  // flips the top bit, so that signed compares order these
-    return _mm_xor_si128(_mm_loadu_si128(at + i), _mm_set1_epi16(INT16_MIN));
-  };
-  const __m128i lanes[3] = {load(0), load(1), load(2)};
-  __m128i below[3] = {};
+  __m128i lanes[kVectors];
+  for (int k = 0; k < kVectors; ++k) lanes[k] = _mm_loadu_si128(at + k);
+  __m128i before[kVectors] = {};
   for (uint32_t i = 0; i < count; ++i) {
-    const __m128i one = _mm_set1_epi16(static_cast<int16_t>(numbers[i] ^ 0x8000));
-    for (int k = 0; k < 3; ++k) {
-      below[k] = _mm_sub_epi16(below[k], _mm_cmpgt_epi16(lanes[k], one));
+    const __m128i one = _mm_set1_epi16(static_cast<int16_t>(numbers[i]));
+    const auto* const behind = reinterpret_cast<const __m128i*>(kBehind.data() + 23 - i);
+    for (int k = 0; k < kVectors; ++k) {
+      const __m128i bound = _mm_add_epi16(one, _mm_loadu_si128(behind + k));
+      before[k] = _mm_sub_epi16(before[k], _mm_cmpgt_epi16(lanes[k], bound));
     }
   }
-  for (int k = 0; k < 3; ++k) _mm_storeu_si128(reinterpret_cast<__m128i*>(ranks) + k, below[k]);
-#else
-  for (uint32_t i = 0; i < 24; ++i) {
-    ranks[i] = 0;
-    for (uint32_t j = 0; j < count; ++j) ranks[i] += numbers[j] < numbers[i];
+  for (int k = 0; k < kVectors; ++k) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(places) + k, before[k]);
   }
+}
+
+}  // namespace wide
+#endif
+
+// The places of the first `count` of 24 numbers in their order, of equal ones the first first. The
+// numbers are below 2^15; those behind the first are read and may be any, and their places may be
+// written and have no meaning.
+inline void PlacesAmong24(const uint16_t* numbers, uint32_t count, uint16_t* places) {
+#if defined(__SSE4_1__)
+  if (count <= 8) return wide::PlacesAmong<1>(numbers, count, places);
+  if (count <= 16) return wide::PlacesAmong<2>(numbers, count, places);
+  wide::PlacesAmong<3>(numbers, count, places);
+#else
+  for (uint32_t i = 0; i < count; ++i) {
+    places[i] = 0;
+    for (uint32_t j = 0; j < count; ++j) {
+      places[i] += numbers[j] < numbers[i] || (numbers[j] == numbers[i] && j < i);
+    }
+  }
+#endif
+}
+
+// Whether two of the first `count` of 24 numbers that follow each other are equal; `count` is at
+// least 1.
+inline bool HasEqualNeighbors24(const uint16_t* numbers, uint32_t count) {
+#if defined(__SSE4_1__)
+  const auto equal = [&](int first) {
+    const auto* const at = reinterpret_cast<const __m128i*>(numbers + first);
+    const auto* const next = reinterpret_cast<const __m128i*>(numbers + first + 1);
+    const __m128i lanes = _mm_cmpeq_epi16(_mm_loadu_si128(at), _mm_loadu_si128(next));
+    return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(lanes, _mm_setzero_si128())));
+  };
+  const uint32_t pairs = equal(0) | equal(8) << 8 | equal(15) << 15;
+  return (pairs & ((uint32_t{1} << (count - 1)) - 1)) != 0;
+#else
+  bool has = false;
+  for (uint32_t i = 1; i < count; ++i) has |= numbers[i - 1] == numbers[i];
+  return has;
 #endif
 }
 

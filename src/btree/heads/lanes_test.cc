@@ -103,23 +103,59 @@ TEST(Lanes, EqualHasABitForEachNumber) {
   }
 }
 
-// Goal: ranks count only the first numbers, whatever lies behind these.
-TEST(Lanes, RanksAreAmongTheFirstNumbers) {
+// Goal: places are those of a stable sort of the first numbers, whatever lies behind these; equal
+// neighbours are found among the first numbers only.
+// Method: few values, so that many are equal, up to the largest that is allowed; plain code says
+// the same.
+TEST(Lanes, PlacesAreThoseOfAStableSort) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   SeededRandom random(seed);
   for (int round = 0; round < 20000; ++round) {
     std::array<uint16_t, 24> numbers;
-    for (uint16_t& number : numbers) {
-      number = random.Chance(1, 2) ? Edge(random) : static_cast<uint16_t>(random.Next());
-    }
     const auto count = static_cast<uint32_t>(random.Below(numbers.size() + 1));
-    std::array<uint16_t, 24> ranks;
-    RanksAmong24(numbers.data(), count, ranks.data());
+    const uint64_t values = 1 + random.Below(random.Chance(1, 2) ? 30 : 0x8000);
+    for (uint32_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = static_cast<uint16_t>(random.Below(values));
+      if (random.Chance(1, 8)) numbers[i] = random.Chance(1, 2) ? 0 : 0x7fff;
+      if (i >= count) numbers[i] = Edge(random);
+    }
+    std::array<uint16_t, 24> places;
+    PlacesAmong24(numbers.data(), count, places.data());
+    std::array<uint16_t, 24> sorted = numbers;
     for (uint32_t i = 0; i < count; ++i) {
-      const auto below = std::count_if(numbers.begin(), numbers.begin() + count,
-                                       [&](uint16_t number) { return number < numbers[i]; });
-      ASSERT_EQ(ranks[i], below) << i << " of " << count;
+      uint16_t before = 0;
+      for (uint32_t j = 0; j < count; ++j) {
+        before += numbers[j] < numbers[i] || (numbers[j] == numbers[i] && j < i);
+      }
+      ASSERT_EQ(places[i], before) << i << " of " << count;
+      sorted[before] = numbers[i];
+    }
+    if (count == 0) continue;
+    const bool has =
+        std::adjacent_find(sorted.begin(), sorted.begin() + count) != sorted.begin() + count;
+    ASSERT_EQ(HasEqualNeighbors24(sorted.data(), count), has) << count;
+  }
+}
+
+// Goal: of ascending numbers, those that are not above a bound are counted as a plain loop counts
+// them, also where signed and unsigned order differ, and where many are equal.
+TEST(Lanes, CountNotAbove) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  const auto edge = [&] {
+    constexpr uint64_t kEnds[] = {0, 1, INT64_MAX, uint64_t{1} << 63, UINT64_MAX - 1, UINT64_MAX};
+    return random.Chance(1, 2) ? kEnds[random.Below(std::size(kEnds))] : random.Next();
+  };
+  for (int round = 0; round < 20000; ++round) {
+    std::array<uint64_t, 16> numbers;
+    std::ranges::generate(numbers, edge);
+    std::ranges::sort(numbers);
+    for (const uint64_t bound : {edge(), numbers[random.Below(16)]}) {
+      const auto expected =
+          std::ranges::count_if(numbers, [&](uint64_t number) { return number <= bound; });
+      ASSERT_EQ(CountNotAbove16(numbers.data(), bound), static_cast<uint32_t>(expected));
     }
   }
 }

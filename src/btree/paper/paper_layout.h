@@ -147,16 +147,20 @@ class PaperLayout {
     explicit LeafCursor(const Leaf& leaf);
 
     bool valid() const { return source_ != Source::kNone; }
-    void SeekFirst();
+    void SeekFirst(uint32_t items = UINT32_MAX);
     void SeekLast();
     void SeekAtLeast(std::string_view key, KeyIs where = KeyIs::kAny);
     void SeekAtLeast(std::string_view key, const LeafSpot&, uint32_t) { SeekAtLeast(key); }
     void SeekBelow(std::string_view key, KeyIs where = KeyIs::kAny);
+    // Goes to the last item with a key <= `key`.
+    void SeekAtMost(std::string_view key, const LeafSpot&);
     void Next();
     void Prev();
     StoredKey key() const;
     StoredValue value() const;
     Version version() const;
+
+    uint32_t log_items() const { return entry_count_; }
 
     // There is no plain form: in this layout lengths lie between the items.
     std::optional<PlainForm> plain_form() const { return std::nullopt; }
@@ -207,6 +211,8 @@ class PaperLayout {
     Link ChildOf(std::string_view key, uint32_t* index = nullptr) const;
     Link ChildBelow(std::string_view key, uint32_t* index = nullptr) const;
     uint64_t Locate(std::string_view key) const { return ChildOf(key).bits; }
+    // A link does not say which child it is, so this begins again.
+    uint64_t LocateFrom(std::string_view key, uint64_t) const { return Locate(key); }
     Link Located(uint64_t located) const { return {located}; }
     void CopyTo(std::vector<InnerItem>* items) const;
     Link leftmost() const { return {node_->left.load(std::memory_order_relaxed)}; }
@@ -227,6 +233,7 @@ class PaperLayout {
 
   static void BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t used,
                        std::vector<OutsideBlock>* blocks);
+  static bool HasOutsideKeys(const Codec& codec, const NodeHeader* leaf, uint32_t used);
 
   static Fences FencesOf(const Codec& codec, const NodeHeader* node);
   static uint64_t NodeDeadline(const Codec& codec, const NodeHeader* node);
@@ -283,6 +290,9 @@ class PaperLayout {
   // There are no faster ways to merge and to split than gathering and building.
   static uint32_t MergeLeaf(const Codec&, const NodeHeader*, uint32_t, const StoredKey&,
                             const StoredValue*, uint32_t, NodeHeader*) {
+    return 0;
+  }
+  static uint32_t MergeLog(const Codec&, const NodeHeader*, uint32_t, uint32_t, NodeHeader*) {
     return 0;
   }
   static ItemSpan GatherPlain(const Codec&, const NodeHeader*, uint32_t, Scratch&) { return {}; }

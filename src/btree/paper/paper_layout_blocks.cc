@@ -44,4 +44,16 @@ void PaperLayout::BlocksOf(const Codec& codec, const NodeHeader* node, uint32_t 
   }
 }
 
+bool PaperLayout::HasOutsideKeys(const Codec& codec, const NodeHeader* leaf, uint32_t used) {
+  for (paper::SortedPosition at(codec, leaf); !at.at_end(); at.Next()) {
+    if (at.key().outside) return true;
+  }
+  for (uint32_t at = leaf->log_begin; at < used;) {
+    const paper::LogItem item(leaf, at);
+    if (item.key().outside) return true;
+    at = item.end();
+  }
+  return false;
+}
+
 }  // namespace skep::btree

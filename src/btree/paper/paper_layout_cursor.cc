@@ -51,7 +51,7 @@ void PaperLayout::LeafCursor::KeepNewest(const uint16_t* order, uint32_t count) 
   }
 }
 
-void PaperLayout::LeafCursor::SeekFirst() {
+void PaperLayout::LeafCursor::SeekFirst(uint32_t /*items*/) {
   sorted_.SeekFirst();
   entry_ = 0;
   StepForward();
@@ -66,6 +66,12 @@ void PaperLayout::LeafCursor::SeekLast() {
 void PaperLayout::LeafCursor::SeekAtLeast(std::string_view key, KeyIs) {
   GoToGapBefore(key);
   StepForward();
+}
+
+void PaperLayout::LeafCursor::SeekAtMost(std::string_view key, const LeafSpot&) {
+  SeekAtLeast(key);
+  if (!valid()) return SeekLast();
+  if (leaf_->codec().Compare(key, this->key()) != 0) Prev();
 }
 
 void PaperLayout::LeafCursor::SeekBelow(std::string_view key, KeyIs) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,14 @@ using State = std::map<std::string, std::string, std::less<>>;
 
 // Small nodes, so that a few hundred keys make three levels; a log of two or three items.
 inline constexpr BtreeOptions kSmallNodes{.node_bytes = 2048, .log_bytes = 320};
+
+// Bytes that differ from place to place, so that no piece looks like another one.
+inline std::string BytesOfSize(size_t size, uint64_t seed) {
+  std::string bytes(size, '\0');
+  std::mt19937_64 random(seed);
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
 
 // A factor for the length of tests: SKEP_TREE_TEST_ROUNDS, 1 unless it is set.
 inline int RoundsOfTests() {

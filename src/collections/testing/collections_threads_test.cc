@@ -31,6 +31,47 @@ std::string Entry(double score, const std::string& member) {
   return operand + TextsOperand({member});
 }
 
+// Goal: fields that get deadlines all the time are seen or gone, and never come back, while the
+// sweep is at work; in the end all that were due are removed.
+// Method: each thread gives fields of its own of one hash a deadline that passes soon, by a clock
+// that all threads push on; a field with a later one stays. A thread beside them sweeps.
+TEST(CollectionsThreads, DeadlinesOfFields) {
+  for (const size_t value_bytes : {size_t{100}, size_t{1} << 20}) {
+    World world(value_bytes);
+    Engine& engine = world.engine();
+    constexpr uint64_t kNever = uint64_t{1} << 40;
+    std::atomic<uint64_t> now_ms = 1000;
+    std::atomic<bool> is_over = false;
+    std::thread sweeper([&] {
+      while (!is_over) engine.Maintain(now_ms);
+    });
+    RunThreads([&](int thread) {
+      for (int i = 0; i < kCalls; ++i) {
+        const std::string soon = Member(thread * kCalls + i);
+        const std::string late = "late" + std::to_string(thread * 40 + i % 40);
+        const uint64_t now = now_ms.fetch_add(1);
+        const Words pairs = {soon, "1", late, "1"};
+        Call(engine, "hash", "hash-set", TextsOperand(pairs), now);
+        Call(engine, "hash", "hash-expire", FieldDeadlineOperand(now + 3, {soon}), now);
+        Call(engine, "hash", "hash-expire", FieldDeadlineOperand(kNever, {late}), now);
+        const uint64_t later = now_ms.fetch_add(3) + 3;
+        const Reply gone = Call(engine, "hash", "hash-get", TextsOperand({soon}), later);
+        ASSERT_EQ(gone.value, std::string(1, '\0'));
+        const Reply there = Call(engine, "hash", "hash-value-bytes", TextsOperand({late}), later);
+        ASSERT_EQ(there.integer, 1);
+      }
+    });
+    is_over = true;
+    sweeper.join();
+    world.MaintainAll(now_ms + 1'000'000);
+    const Reply all = Call(engine, "hash", "hash-all", {}, now_ms);
+    types::Texts texts;
+    ASSERT_TRUE(types::TakeTexts(all.value, &texts));
+    EXPECT_EQ(texts.size(), size_t{2} * 40 * kThreads);
+    EXPECT_STREQ(engine.Verify(), nullptr);
+  }
+}
+
 // Goal: no write of a hot collection is lost, and each counts once.
 // Method: all threads add to the same few fields of a hash, add members of their own to a set,
 // move members of a sorted set about and push to a list; the sums must be right in the end. A
@@ -69,7 +110,7 @@ TEST(CollectionsThreads, HotCollections) {
   EXPECT_EQ(Call(engine, "set", "set-length", {}).integer, kThreads * kCalls);
   EXPECT_EQ(Call(engine, "zset", "zset-length", {}).integer, 60);
   EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, kThreads * kCalls);
-  EXPECT_EQ(engine.Verify(), nullptr);
+  EXPECT_STREQ(engine.Verify(), nullptr);
 }
 
 // Goal: each member that is popped goes to one thread, and each edit of a list counts once.
@@ -118,7 +159,43 @@ TEST(CollectionsThreads, PopsAndEdits) {
   EXPECT_EQ(members.size(), static_cast<size_t>(kThreads * kCalls + kThreads * (kCalls / 4)));
   EXPECT_EQ(std::set(members.begin(), members.end()).size(), members.size());
   EXPECT_EQ(Call(engine, "list", "list-length", {}).integer, 200);
-  EXPECT_EQ(engine.Verify(), nullptr);
+  EXPECT_STREQ(engine.Verify(), nullptr);
+}
+
+// Goal: additions to scores, made by threads in groups without reading the segments of scores, are
+// all made, each once, while segments are divided and joined beneath them.
+// Method: threads add 1 to scores of the same members, several in a batch, and beside that add and
+// pop members of their own at the upper end; in the end the sum of the scores is right.
+TEST(CollectionsThreads, SumsOfScores) {
+  constexpr int kShared = 300;
+  World world(100);
+  Engine& engine = world.engine();
+  for (int i = 0; i < kShared; ++i) Call(engine, "zset", "zset-add", Entry(0, Member(i)));
+  RunThreads([&](int thread) {
+    const std::string one = TextsOperand({"1"});
+    for (int i = 0; i < kCalls / 4; ++i) {
+      Batch batch;
+      for (int each = 0; each < 6; ++each) {
+        std::string entry = Entry(1, Member((i * 13 + each * 50 + thread) % kShared));
+        entry[0] = static_cast<char>(types::kAddOne);
+        batch.Apply("zset", Named("zset-add"), batch.scratch().Copy(entry));
+      }
+      const std::string own = Entry(1e6 + thread, "own" + std::to_string(i * kThreads + thread));
+      if (i % 2 == 0) batch.Apply("zset", Named("zset-add"), own);
+      if (i % 2 == 1) batch.Apply("zset", Named("zset-pop-highest"), one);
+      engine.AwaitRelease(engine.Execute(batch));
+    }
+  });
+  Scratch scratch;
+  const std::string_view all = types::WriteRangeRequest({}, "0", "-1", scratch);
+  const std::string entries = Call(engine, "zset", "zset-range", all).value;
+  double sum = 0;
+  types::Entry entry;
+  for (std::string_view rest = entries; types::TakeEntry(rest, &entry);) {
+    if (entry.member.starts_with("member")) sum += entry.score;
+  }
+  EXPECT_EQ(sum, 6.0 * kThreads * (kCalls / 4));
+  EXPECT_STREQ(engine.Verify(), nullptr);
 }
 
 // Goal: conversions, deletes, renames and sweeps of the same keys by many threads leave whole
@@ -157,7 +234,7 @@ TEST(CollectionsThreads, KeysComeAndGo) {
       engine.Maintain(0);
     }
   });
-  EXPECT_EQ(engine.Verify(), nullptr);
+  EXPECT_STREQ(engine.Verify(), nullptr);
   Batch batch;
   for (const char* const key : {"key0", "key1", "key2"}) batch.Delete(key);
   engine.AwaitRelease(engine.Execute(batch));

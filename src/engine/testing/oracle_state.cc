@@ -199,7 +199,8 @@ Expected OracleState::Apply(const Request& r, const Outcome& out) {
   FunctionInput input{.operand = r.value,
                       .scratch = &scratch,
                       .function = r.function,
-                      .value_bytes_max = traits_.value_bytes_max};
+                      .value_bytes_max = traits_.value_bytes_max,
+                      .now_ms = now_ms_};
   if (now != nullptr) input.value = now->value;
   const FunctionEffect effect = r.function->body(input);
   if (!effect.status.ok()) return {.verdict = Verdict::kRefused, .code = effect.status.code()};

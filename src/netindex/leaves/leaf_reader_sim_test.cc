@@ -26,6 +26,7 @@ struct Mix {
   uint64_t range_one_in = 400;  // of the writes; 0: none
   bool mixed_values = true;     // lengths differ
   uint64_t cut_one_in = 0;
+  bool of_users = false;  // the keys are FieldOfUser
   uint32_t questions_max = 4;
 };
 
@@ -72,7 +73,9 @@ class InterruptedReads {
     std::optional<std::string> value;
   };
 
-  static std::string KeyOf(uint64_t number) { return fmt::format("k{:05}", number); }
+  std::string KeyOf(uint64_t number) const {
+    return mix_.of_users ? FieldOfUser(number) : fmt::format("k{:05}", number);
+  }
 
   // A link that was right once: a client learns of changes late.
   uint64_t LinkOf(const std::string& key) {
@@ -169,7 +172,8 @@ TEST(LeafReaderSim, AnswersWhatTheKeyHadMeanwhile) {
                        {.keys = 60, .range_one_in = 0, .mixed_values = false},
                        {.keys = 2000, .writes_max = 12, .mixed_values = false},
                        {.keys = 200, .range_one_in = 60, .mixed_values = false},
-                       {.keys = 300, .writes_max = 1, .cut_one_in = 300}};
+                       {.keys = 300, .writes_max = 1, .cut_one_in = 300},
+                       {.keys = 400, .mixed_values = false, .of_users = true}};
   const uint64_t seed = std::random_device{}();
   for (const Mix& mix : mixes) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << mix.keys << " keys");

@@ -146,6 +146,50 @@ TEST_F(LeafReaderTest, ReadsKeysWithEqualHeadsTogether) {
   }
 }
 
+// Goal: keys that are found by chosen bits are read, from the sorted items and the log, in small
+// leaves and large ones; and what is not there, truncations and continuations of these keys, is not
+// found.
+// Method: fields of users, of which every second one is loaded, and some others are written.
+TEST_F(LeafReaderTest, FindsFieldsOfUsers) {
+  for (const BtreeOptions& options : {kSharedNodes, BtreeOptions{.shared = true}}) {
+    reader_.reset();
+    endpoint_.reset();
+    target_.reset();
+    Share(options);
+    constexpr uint64_t kKeys = 2000;
+    std::vector<std::string> loaded;
+    std::map<std::string, std::string> model;
+    for (uint64_t n = 0; n < kKeys; n += 2) {
+      model[FieldOfUser(n)] = ValueOf(2 * loaded.size());
+      loaded.push_back(FieldOfUser(n));
+    }
+    LoadKeys(loaded);
+    for (uint64_t n = 1; n < kKeys; n += 34) {
+      tree_->Put(FieldOfUser(n), ValueOf(n));
+      model[FieldOfUser(n)] = ValueOf(n);
+    }
+    for (uint64_t n = 0; n < kKeys; n += 50) {
+      tree_->Delete(FieldOfUser(n));
+      model.erase(FieldOfUser(n));
+    }
+    for (uint64_t n = 0; n < kKeys; ++n) {
+      const std::string key = FieldOfUser(n);
+      for (const std::string& asked :
+           {key, key.substr(0, key.size() - 1), key.substr(0, key.size() - 5),
+            key.substr(0, key.size() - 6), key.substr(0, 9), key + "s"}) {
+        const LeafQuestion found = Get(asked);
+        const auto expected = model.find(asked);
+        ASSERT_EQ(found.finding, expected != model.end() ? Finding::kValue : Finding::kAbsent)
+            << asked;
+        if (expected != model.end()) {
+          ASSERT_EQ(found.value, expected->second);
+        }
+      }
+    }
+    EXPECT_EQ(reader_->statistics().asked, 0u);
+  }
+}
+
 // Goal: many questions take as many round trips as one does.
 TEST_F(LeafReaderTest, ReadsLeavesSideBySide) {
   Share();

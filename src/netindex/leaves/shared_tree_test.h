@@ -1,6 +1,7 @@
 // shared_tree_test.h: a tree whose leaves tests share over a fabric, and a reader of them.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,6 +20,13 @@ namespace skep::leaves {
 
 // Small nodes, so that some thousand keys make leaves that split and join.
 inline constexpr BtreeOptions kSharedNodes{.node_bytes = 2048, .log_bytes = 320, .shared = true};
+
+// Keys of five fields for each user, which rise with the number. Their leaves have heads made of
+// chosen bits (btree/heads/discriminative_bits.h).
+inline std::string FieldOfUser(uint64_t number) {
+  constexpr std::string_view kFields[] = {"email", "phone", "place", "state", "title"};
+  return fmt::format("user:{:010}:{}", number / 5 * 7919, kFields[number % 5]);
+}
 
 // Thread safety: as Engine.
 class SharedTree {

@@ -143,29 +143,39 @@ TYPED_TEST(PoolEngineTest, GetsAloneShareRounds) {
 // Goal: writes that read nothing share a commit, as many as one takes, or as their values allow;
 // what comes with them does not change what they do.
 TYPED_TEST(PoolEngineTest, PlainWritesShareACommit) {
-  const PoolTimes times = {.read_ns_max = 1'000'000'000'000, .lease_ns = 1'000'000'000'000};
-  TypeParam world;
-  LocalPool pool(world.fabric, PoolOptionsOf(world, times));
-  this->engine_ = pool.OpenEngine(kPatientEngine);
   ASSERT_EQ(this->Put("first", "value"), Verdict::kDone);
   this->Run({.op = Op::kGet, .key = "first"});
   std::vector<std::string> keys;
   for (int i = 0; i < 1100; ++i) keys.push_back("key" + std::to_string(i));
+  // A split of a bucket, or a busy machine, makes the engine try again. Such a batch says nothing
+  // about sharing, so it is sent once more. The GET takes a round more if the writes have pushed
+  // its key out of the cache, which the seed of the pool's hashes decides.
+  const auto disturbances = [&] {
+    const ClientStatistics s = this->engine_->statistics();
+    return s.retries_torn + s.retries_late + s.retries_lost + s.retries_slow + s.retries_contended +
+           s.retries_redirected + s.joins + s.renewals;
+  };
   const auto put_all = [&](const std::string& value) {
     Batch batch;
     for (const std::string& key : keys) batch.Put(key, value);
     batch.Get("first");
-    const uint64_t before = this->engine_->statistics().rounds;
-    this->engine_->Execute(batch);
-    for (uint32_t i = 0; i <= keys.size(); ++i) {
-      EXPECT_EQ(batch.outcome(i).verdict, Verdict::kDone) << i;
+    uint64_t rounds = 0;
+    for (uint64_t tries = 0, disturbed = UINT64_MAX; tries < 20 && disturbed != 0; ++tries) {
+      const ClientStatistics before = this->engine_->statistics();
+      const uint64_t disturbed_before = disturbances();
+      this->engine_->Execute(batch);
+      const ClientStatistics after = this->engine_->statistics();
+      rounds = after.rounds - before.rounds - (after.cache_misses - before.cache_misses);
+      disturbed = disturbances() - disturbed_before;
+      for (uint32_t i = 0; i <= keys.size(); ++i) {
+        EXPECT_EQ(batch.outcome(i).verdict, Verdict::kDone) << i;
+      }
     }
-    return this->engine_->statistics().rounds - before;
+    return rounds;
   };
   EXPECT_EQ(put_all("short"), 4u) << "512, 512, 76, and the GET";
   keys.resize(200);
   EXPECT_EQ(put_all(std::string(40'000, 'v')), 3u) << "104, 96, and the GET";
-  this->engine_.reset();
 }
 
 // Goal: the items of a scan are read side by side, or one after the other where that is asked for,

@@ -75,6 +75,15 @@ DIFFERENCES = {
         example=("WATCH a", "SET a 1 PXAT 1", "MULTI", "EXEC"),
         after=SET_GONE,
         parts_ways=True),
+    "BITFIELD that makes a key changes it": Entry(
+        reason="Where OVERFLOW FAIL keeps BITFIELD from writing, Redis makes an absent key of zeros "
+               "or lengthens one, and tells no watch of it.",
+        command=rb"EXEC",
+        redis=rb"\*\d.*",
+        skep=rb"(?:\*-1|_)\r\n",
+        example=("WATCH a", "BITFIELD a OVERFLOW FAIL SET u1 21 2", "MULTI", "EXEC"),
+        after=rb"BITFIELD .* OVERFLOW FAIL .*",
+        parts_ways=True),
     "SCAN knows its cursors": Entry(
         reason="A cursor is a place in the order of keys, kept by the server; Redis takes any "
                "number for one, and answers with some keys.",

@@ -195,7 +195,8 @@ class Driver:
         """Asks further what one reply alone does not tell. Returns a difference, or None."""
         if name(command) == "RANDOMKEY" and redis[:1] == skep[:1] == b"$":
             return self._have_their_keys(client, redis, skep)
-        if name(command) in CURSOR_AT and redis[:1] == skep[:1] == b"*":
+        if name(command) in CURSOR_AT and redis[:1] == skep[:1] == b"*" and \
+                command[CURSOR_AT[name(command)]] == b"0":
             return self._scan_on(client, command, redis, skep)
         return None
 

@@ -1,7 +1,6 @@
 """geo.py: the commands about places, and how to draw them.
 
-The places are near each other, and no two are equally far from a third by luck. What is found
-without an order is in the server's own.
+The places are near each other, and no two are equally far from a third by luck.
 """
 
 from .collections import LEX_KEYS, WRONG_TYPE
@@ -62,17 +61,13 @@ def options(words, stores):
         if words.chance(0.3):
             found.append(each)
     if words.chance(0.08):
-        found.append([b"COUNT", b"100", b"ANY"])
+        found.append([b"COUNT", words.pick([b"1", b"2", b"3", b"100"]), b"ANY"])
     for each in (b"WITHDIST", b"WITHHASH", b"WITHCOORD"):
         if words.chance(0.04 if stores else 0.35):
             found.append([each])
     if words.chance(0.05):
         found.append(words.pick([[b"ANY"], [b"COUNT", b"0"], [b"COUNT", b"abc"], [b"COUNT"],
                                  [words.junk()]]))
-    # With ANY it is luck which places a small count takes.
-    if any(b"ANY" in each for each in found):
-        found = [[b"100" if word in (b"1", b"2", b"3") else word for word in each]
-                 for each in found]
     words.rng.shuffle(found)
     return [words.case(word) for each in found for word in each]
 

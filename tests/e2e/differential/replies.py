@@ -120,6 +120,12 @@ def without_count(raw):
     return raw[:at + 8] + raw[at + 16:]
 
 
+# Of places that are equally far it is luck which comes first.
+def sorts_places(command):
+    return any(word.upper() in (b"ASC", b"DESC", b"COUNT") for word in command)
+
+
+SEARCHES = {"GEORADIUS", "GEORADIUSBYMEMBER", "GEORADIUSBYMEMBER_RO", "GEORADIUS_RO", "GEOSEARCH"}
 COMPARE = {
     "GET": same_log,
     "CLIENT": same_clients,
@@ -138,11 +144,6 @@ COMPARE = {
     "SSCAN": same_scan,
     "ZRANDMEMBER": same_count,
     "ZSCAN": same_scan,
-    "GEORADIUS": same_set,
-    "GEORADIUSBYMEMBER": same_set,
-    "GEORADIUSBYMEMBER_RO": same_set,
-    "GEORADIUS_RO": same_set,
-    "GEOSEARCH": same_set,
     "KEYS": same_set,
     "SCAN": same_scan,
     "RANDOMKEY": same_key,
@@ -153,8 +154,23 @@ COMPARE = {
 }
 
 
+# Redis keeps a score of minus zero in large sorted sets.
+def without_minus_zero(raw):
+    return raw.replace(b"$2\r\n-0\r\n", b"$1\r\n0\r\n").replace(b",-0\r\n", b",0\r\n")
+
+
+MEMBER_SCANS = ("HSCAN", "SSCAN", "ZSCAN")
+
+
 def same(command, redis, skep):
     """Whether the two replies to the command say the same."""
+    if name(command).startswith(("Z", "BZ")):
+        redis, skep = without_minus_zero(redis), without_minus_zero(skep)
+    if name(command) in SEARCHES:
+        return redis == skep or (sorts_places(command) and same_set(redis, skep))
+    # Of a cursor that no scan has given Redis makes a place in its table.
+    if name(command) in MEMBER_SCANS and len(command) > 2 and command[2] != b"0":
+        return redis == skep or redis[:1] == skep[:1] == b"*"
     compare = COMPARE.get(name(command))
     return redis == skep or (compare is not None and compare(redis, skep))
 

@@ -10,8 +10,9 @@ WORD_BYTES_MAX = 30
 
 
 class Shrinker:
-    def __init__(self, servers, difference):
+    def __init__(self, servers, difference, driver):
         self._servers = servers
+        self._driver = driver
         self._wanted = name(difference.command)
         self._tries = 0
 
@@ -20,7 +21,7 @@ class Shrinker:
         self._tries += 1
         if self._tries > TRIES_MAX:
             return None
-        with Driver(self._servers) as driver:
+        with self._driver(self._servers) as driver:
             found = driver.run(steps)
         return found if found and name(found.command) == self._wanted else None
 
@@ -65,17 +66,17 @@ def shorten(step):
                                         for command in step.commands))
 
 
-def shrink(servers, steps, difference):
-    """Fewer steps, and the difference they make; waiting for answers that never come is not
-    repeated."""
+def shrink(servers, steps, difference, driver=Driver):
+    """Fewer steps, and the difference they make to this driver; waiting for answers that never come
+    is not repeated."""
     if NO_ANSWER in (difference.redis, difference.skep):
         return steps[:difference.step + 1], difference
-    shrinker = Shrinker(servers, difference)
+    shrinker = Shrinker(servers, difference, driver)
     steps = shrinker.keep_if_differs(steps, steps[:difference.step + 1])
     steps = shrinker.without_chunks(steps)
     steps = shrinker.without_chunks(shrinker.simplify(steps))
-    with Driver(servers) as driver:
-        return steps, driver.run(steps) or difference
+    with driver(servers) as made:
+        return steps, made.run(steps) or difference
 
 
 def report(steps, difference):

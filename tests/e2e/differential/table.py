@@ -376,8 +376,11 @@ COMMANDS = {
     "WATCH": Command(1.5, keys, ("WATCH inside MULTI is not allowed",)),
 } | HASH_COMMANDS | SET_COMMANDS | LIST_COMMANDS | ZSET_COMMANDS | JOIN_COMMANDS | GEO_COMMANDS
 
-# What else both know: of their own server, compared by compare_test.py where it can be.
+# What else both know: of their own server, compared by compare_test.py where it can be, and
+# messages, which messages_test.py compares.
 ELSEWHERE = {"ACL", "ASKING", "AUTH", "BGREWRITEAOF", "BGSAVE", "CLUSTER", "COMMAND", "CONFIG", "DEBUG",
-             "FAILOVER", "INFO", "LASTSAVE", "LATENCY", "LOLWUT", "MEMORY", "MODULE", "MOVE", "PFDEBUG",
+             "FAILOVER", "INFO", "LASTSAVE", "LATENCY", "LOLWUT", "MEMORY", "MIGRATE", "MODULE", "MONITOR", "MOVE", "PFDEBUG",
              "PFSELFTEST", "QUIT", "READONLY", "READWRITE", "REPLICAOF", "RESTORE-ASKING", "ROLE",
-             "SAVE", "SHUTDOWN", "SLAVEOF", "SLOWLOG", "SWAPDB", "TIME", "WAIT"}
+             "FUNCTION", "PSUBSCRIBE", "PUBLISH", "PUBSUB", "PUNSUBSCRIBE", "SAVE", "SCRIPT", "SHUTDOWN",
+             "SLAVEOF", "SLOWLOG", "SPUBLISH", "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "SWAPDB", "TIME",
+             "UNSUBSCRIBE", "WAIT"}

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace skep::btree {
+namespace skep {
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -53,4 +53,4 @@ inline int CompareBytes(std::string_view a, std::string_view b) {
   return order_of_sizes;
 }
 
-}  // namespace skep::btree
+}  // namespace skep

@@ -1,0 +1,145 @@
+// segment_hints.h: where the segments of a few large collections begin.
+//
+// A write of members has to know the keys of their segments, and of the nodes that count them.
+// A scan of the tree finds each, but costs as much as the write. So the keys of collections that
+// are written again and again are kept here, sorted: a search of the list is a few comparisons.
+//
+// A hint may be wrong: segments are divided and joined by any thread. Whoever uses a hint checks
+// that the item is there and has the place, and if it has not tells what it has found: a key that
+// is gone, or one that was made.
+//
+// The keys of a collection are read once kWanted places of it were asked for, kLoadMax keys at a
+// time and as many places apart. Collections whose ids are equal modulo kCollections share one
+// list: one takes it over if it asks for that many places and the other for none meanwhile. So
+// a collection that is written now and then never costs a scan of keys.
+//
+// Concurrency. A list is read by many threads, or changed by one (TryLock). Nobody waits: who does
+// not get the lock does without hints, or leaves them as they are. So a list may lack a
+// segment, and the hint for its places is then the segment before it, which says that it ends
+// earlier. Whoever gets the lock sees what was written under it before: each hold begins with an
+// acquire of the number that the holds before it have released.
+//
+// Memory: kBytesMax for each of kCollections collections. A list that has reached it is made anew
+// of the keys that are not erased; a collection whose keys take more than half of it then has no
+// hints.
+//
+// Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collections/layout.h"
+#include "skep/batch.h"
+#include "skep/scratch.h"
+
+namespace skep::collections {
+
+class Access;
+
+// A lock for many readers or one writer, who do not wait for it. Thread-safe.
+class TryLock {
+ public:
+  bool TryShared() {
+    int32_t holders = holders_.load(std::memory_order_relaxed);
+    while (holders >= 0) {
+      if (holders_.compare_exchange_weak(holders, holders + 1, std::memory_order_acquire)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void UnlockShared() { holders_.fetch_sub(1, std::memory_order_release); }
+  bool TryExclusive() {
+    int32_t none = 0;
+    return holders_.compare_exchange_strong(none, kWriter, std::memory_order_acquire);
+  }
+  void UnlockExclusive() { holders_.store(0, std::memory_order_release); }
+
+ private:
+  static constexpr int32_t kWriter = -1;
+  std::atomic<int32_t> holders_{0};  // readers, or kWriter
+};
+
+class SegmentHints {
+  struct List {
+    TryLock lock;
+    uint64_t id = 0;                  // 0: none
+    bool is_complete = false;         // all keys were read
+    bool is_too_large = false;        // the keys take too much memory
+    std::string read_until;           // the key up to which all were read
+    std::atomic<uint64_t> wanted{0};  // places of `wanted_id` that were asked for
+    uint64_t wanted_id = 0;
+    std::vector<std::string_view> items;  // part and separator, ascending
+    Scratch bytes;                        // of the items
+
+    void Begin(uint64_t of_id);
+    void Erase(std::span<const std::string_view> gone);
+    bool IsTime(uint64_t of_id, size_t places);
+    void Add(std::string_view item);
+  };
+
+ public:
+  static constexpr size_t kCollections = 8;
+  static constexpr size_t kBytesMax = size_t{4} << 20;
+  static constexpr uint32_t kLoadMax = 4096;
+  static constexpr uint64_t kWanted = 1024;
+
+  // The hints of one collection, which stay as they are while the object lives. There are none if
+  // the collection's keys were not all read yet, or the lock was not to be had.
+  class Reading {
+   public:
+    Reading(SegmentHints& hints, uint64_t id);
+    ~Reading() {
+      if (is_locked_) held_.lock.UnlockShared();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    explicit operator bool() const { return list_ != nullptr; }
+    // Turns to a part.
+    void BeginPart(Part part);
+    // The separator of the item that seems to have the place; nothing if the part has no items.
+    // It lives as long as the object. Cost: a binary search, from the item on that was found
+    // last if the place is not before it.
+    std::optional<std::string_view> Find(std::string_view place);
+
+   private:
+    List& held_;
+    const bool is_locked_;
+    const List* list_ = nullptr;
+    size_t begin_ = 0;  // of the part
+    size_t end_ = 0;
+    size_t at_ = 0;  // the item that was found last
+  };
+
+  // So many places of the collection, of which there are no hints, were asked for. Reads keys if it
+  // is time for that. Returns whether there are hints now. `access` reads the newest state.
+  bool Want(Access& access, uint64_t id, size_t places);
+  // Items with these keys were made, and those with the others are gone. Nothing if there are no
+  // hints of their collection.
+  void Learn(uint64_t id, std::span<const std::string> made,
+             std::span<const std::string> gone = {});
+  // A hint for the place was this key, whose item has these bytes; nothing: it is absent. Corrects
+  // the hint if it was wrong, and returns whether it was: the key is gone, or the item ends before
+  // the place.
+  bool Correct(uint64_t id, Part part, std::string_view key, std::optional<std::string_view> bytes,
+               std::string_view place);
+  // Likewise, if the slot of a batch that was refused is at fault and was to write the item.
+  bool CorrectRefused(Access& access, const Batch& batch, uint32_t slot, std::string_view place);
+
+ private:
+  class Writing;
+
+  List& Of(uint64_t id) { return lists_[id % kCollections]; }
+
+  std::array<List, kCollections> lists_;
+};
+
+}  // namespace skep::collections
