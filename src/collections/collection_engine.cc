@@ -78,8 +78,8 @@ CollectionEngine::Needs CollectionEngine::Prepare(Batch& batch) {
     if (r.op == Op::kSample) {
       needs.samples = true;
       // Nothing can be drawn again once an atomic batch was applied: its samples are told where the
-      // keys end that are drawn. (The batch, which is the caller's, is not constant.)
-      const_cast<Request&>(r).key = kHiddenFrom;
+      // keys end that are drawn.
+      BatchWriter::BoundSample(batch, slot, kHiddenFrom);
     }
     needs.moves = needs.moves || r.op == Op::kMove;
     needs.deletes_all = needs.deletes_all || r.op == Op::kDeleteAll;

@@ -34,7 +34,7 @@ void ForEachPart(const Batch& batch, Visit visit) {
 }
 
 // Thread safety: the thread that executes the batch.
-// It has 32 methods: it is the only way to the private fields of a batch, so each kind of result
+// It has 33 methods: it is the only way to the private fields of a batch, so each kind of result
 // that an engine may have to write has its own.
 class BatchWriter {
  public:
@@ -70,6 +70,11 @@ class BatchWriter {
     if (lo != nullptr) request.key = *lo;
     request.other = hi;
     request.flags &= static_cast<uint8_t>(~Request::kNoUpperBound);
+  }
+  // Tells a sample where the keys end that it may draw, before the batch is executed. The bytes
+  // must outlive the execution.
+  static void BoundSample(Batch& batch, uint32_t slot, std::string_view end) {
+    batch.requests_[slot].key = end;
   }
 
   Outcome& outcome(uint32_t slot) { return batch_.outcomes_[slot]; }

@@ -345,6 +345,14 @@ std::optional<int64_t> ReadBitFieldResult(std::string_view returned, size_t inde
   return LoadNumber<int64_t>(at + 1);
 }
 
+bool HasWrittenBitField(std::string_view operand, std::string_view returned) {
+  for (size_t i = 0; i < returned.size() / kBitFieldResultBytes; ++i) {
+    const auto kind = static_cast<BitFieldOperation::Kind>(operand[i * kBitFieldBytes]);
+    if (kind != BitFieldOperation::Kind::kGet && ReadBitFieldResult(returned, i)) return true;
+  }
+  return false;
+}
+
 uint64_t BitsOf(std::string_view value, uint64_t offset, unsigned bits) {
   uint64_t number = 0;
   for (uint64_t at = offset; at < offset + bits; ++at) {

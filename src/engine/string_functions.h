@@ -78,6 +78,8 @@ void WriteBitFieldOperation(const BitFieldOperation& operation, char* to);
 // overflow.
 inline constexpr size_t kBitFieldResultBytes = 9;
 std::optional<int64_t> ReadBitFieldResult(std::string_view returned, size_t index);
+// Whether an operation of the operand has written its field, if only the number that was there.
+bool HasWrittenBitField(std::string_view operand, std::string_view returned);
 
 // ---- Reading
 

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/string_functions.h"
 #include "server/command.h"
 #include "types/sorted_set.h"
 #include "types/text.h"
@@ -268,6 +269,8 @@ class KeyEvents::Telling {
     if (r.has(Request::kOperandOfSlot)) when = When::kChanged;
     if (!IsTold(slot, when)) return;
     if (!IsErased(slot)) TellIfNew(slot);
+    // Redis does not tell of a string that has grown for fields which have all overflowed.
+    if (function == "bit-field" && !HasWrittenBitField(r.value, out.value)) return;
     Tell(its_class, event, r.key);
     if (IsErased(slot)) Tell(kGenericEvents, "del", r.key);
   }
