@@ -24,6 +24,10 @@ class Stream:
         self.steps = []
         self._client = 1
         self._bound = set()  # clients that may be in a transaction or watch keys
+        # In half of the streams all clients speak RESP3 from the beginning.
+        if rng.random() < 0.5:
+            for client in CLIENTS:
+                self._say(client, b"HELLO", b"3")
         if self.words.many_keys:
             self._fill()
 
