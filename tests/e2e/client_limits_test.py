@@ -3,7 +3,6 @@
 maxmemory-clients, client-output-buffer-limit, timeout, and what a range that nobody reads pins."""
 
 import re
-import socket
 import time
 import unittest
 
@@ -11,7 +10,8 @@ import packed
 from beside_redis import BesideRedisTest
 from packed import AT_SNAPSHOT, BATCH, NO_UPPER_BOUND, OPEN_SNAPSHOT, SCAN, Reader, varint
 from resp import Closed, Connection, Error, encode
-from skep_process import PATIENCE_S, SANITIZED, RedisServer, ServerTest, SkepServer
+from skep_process import (PATIENCE_S, SANITIZED, RedisServer, ServerTest, SkepServer,
+                          free_port)
 
 MIB = 1 << 20
 
@@ -44,8 +44,7 @@ class KillTest(BesideRedisTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            cls.redis_port = free.getsockname()[1]
+        cls.redis_port = free_port()
         cls.tcp_redis = RedisServer("--port", cls.redis_port)
         cls.addClassCleanup(cls.tcp_redis.stop)
 

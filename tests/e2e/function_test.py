@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from resp import NOT_A_BOUND, Error
-from skep_process import ServerTest, SkepServer
+from skep_process import PATIENCE_S, ServerTest, SkepServer
 
 SYNTAX = "ERR syntax error"
 NO_KEY = "ERR no such key"
@@ -205,13 +205,13 @@ class LibraryTest(unittest.TestCase):
 
     def test_a_library_that_is_none_is_told_before_anything_is_served(self):
         for path in ("/nowhere/functions.so", __file__):
-            run = subprocess.run([os.environ["SKEP_SERVER"], "--port", "0",
-                                  "--function-library", path], capture_output=True, timeout=60)
+            run = subprocess.run([os.environ["SKEP_SERVER"], "--port", "0", "--function-library",
+                                  path], capture_output=True, timeout=PATIENCE_S)
             self.assertEqual(run.returncode, 1)
             self.assertIn(b"--function-library", run.stderr)
         twice = subprocess.run([os.environ["SKEP_SERVER"], "--port", "0", "--function-library",
                                 self.LIBRARY, "--function-library", self.LIBRARY],
-                               capture_output=True, timeout=60)
+                               capture_output=True, timeout=PATIENCE_S)
         self.assertEqual(twice.returncode, 1)
         self.assertIn(b"says that it has failed", twice.stderr)
 

@@ -78,8 +78,8 @@ class OneSidedTest(ServerTest):
         wait_until(lambda: self.info("leaves", "leaves_peers") == "0")
 
     def refusal(self, *options):
-        run = subprocess.run([BINARY, "--port", "0", *options], capture_output=True, text=True, timeout=60,
-                             check=False)
+        run = subprocess.run([BINARY, "--port", "0", *options], capture_output=True, text=True,
+                             timeout=PATIENCE_S, check=False)
         self.assertNotEqual(run.returncode, 0)
         return run.stdout + run.stderr
 

@@ -3,6 +3,8 @@
 import socket
 import struct
 
+from skep_process import PATIENCE_S
+
 MAGIC = b"\xd5SKP"
 BATCH, ATOMIC, AUTH, PING, KEYSPACE, OPEN_SNAPSHOT, CLOSE_SNAPSHOT = range(1, 8)
 TOP = 13
@@ -158,7 +160,7 @@ class Datagrams:
 
 class Client:
     def __init__(self, port, client_id=0):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         self.socket.sendall(MAGIC + struct.pack("<BBHQ", 1, 1, 0, client_id))
         magic, self.version, _, self.keyspaces, _, _, _, self.features, _ = struct.unpack(
             "<4sBBHIIQII8x", self._take(40))

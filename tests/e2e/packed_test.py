@@ -148,7 +148,6 @@ class PackedTest(ServerTest):
         """The client delays no other one, and gets all its answers once it reads."""
         self.packed.batch(request(PUT, b"large", b"x" * 1_000_000))
         slow = Client(self.server.port)
-        slow.socket.settimeout(2)
         sent = 0
         try:
             for _ in range(2000):
@@ -158,7 +157,6 @@ class PackedTest(ServerTest):
             self.fail("requests are small: the server must take them or its socket must")
         self.check("PONG", "PING")
         self.assertLess(self.server.rss_bytes(), 500 << 20)
-        slow.socket.settimeout(30)
         for _ in range(50):
             _, _, _, count, payload = slow.take()
             self.assertEqual(len(packed.outcomes(payload, count)[3]["value"]), 1_000_000)

@@ -22,8 +22,8 @@ import unittest
 from pathlib import Path
 
 from resp import Error
-from skep_process import (BINARY, PATIENCE_S, ROOT, Process, SkepServer, library_environment, needs,
-                          zookeeper_jar)
+from skep_process import (BINARY, PATIENCE_S, ROOT, Process, SkepServer, free_port,
+                          library_environment, needs, zookeeper_jar)
 
 NETINDEX, POOL, LIBRARY = "", "", ""
 
@@ -134,9 +134,19 @@ class RangesTest(unittest.TestCase):
 
     def ctl(self, *words):
         """(exit status, standard output, standard error)."""
-        done = subprocess.run([NETINDEX, "--zk", self.zk, "--name", "users", "ctl", *words],
+        done = subprocess.run([NETINDEX, "--zk", self.zk, "--name", "users", "--timeout", "100000",
+                               "ctl", *words],
                               check=False, capture_output=True, text=True, timeout=PATIENCE_S)
         return done.returncode, done.stdout, done.stderr
+
+    def move(self, lower, to):
+        """Moves a range to a server, which may not have read the map yet."""
+        deadline = time.monotonic() + PATIENCE_S
+        code, error = 1, "it does not know the map"
+        while "it does not know the map" in error:
+            self.assertLess(time.monotonic(), deadline)
+            code, _, error = self.ctl("move", lower, to)
+        self.assertEqual((code, error), (0, ""))
 
     def test_one_keyspace(self):
         self.start_pool("middle")
@@ -206,7 +216,7 @@ with skep.connect("ranges://{self.zk}/users", fabric="mem", timeout_ms=60000) as
         first, last = self.server(), self.server()
         self.assertEqual(self.ctl("set", f"127.0.0.1:{first.port}", f"m=127.0.0.1:{last.port}"),
                          (0, "", ""))
-        front = self.server("--keyspace", f"3=ranges,zk={self.zk},name=users,timeout=1000")
+        front = self.server("--keyspace", f"3=ranges,zk={self.zk},name=users,timeout=3000")
         client = front.connect()
         self.addCleanup(client.close)
         client.call("SELECT", "3")
@@ -260,9 +270,7 @@ for wrong in ("guess", "a,name=b"):
 
     def ranged_server(self, *options):
         """A server that knows the map "users", at a port that it had before."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         ranges = f"zk={self.zk},name=users,at=127.0.0.1:{port},session=4000"
         return self.server("--port", str(port), "--ranges", ranges, *options)
 
@@ -292,8 +300,7 @@ for wrong in ("guess", "a,name=b"):
         counter = Counter(front, keys)
         self.addCleanup(counter.stop)
         for lower, server in (("f", 1), ("f", 2), ("", 2), ("", 0), ("f", 1), ("t", 2), ("", 1)):
-            code, _, error = self.ctl("move", lower, at[server])
-            self.assertEqual((code, error), (0, ""))
+            self.move(lower, at[server])
         counts, refused = counter.stop()
         self.assertGreater(sum(counts.values()), 0)
         self.assertEqual(client.call("MGET", *keys), [str(counts[key]).encode() for key in keys])
@@ -327,7 +334,7 @@ for wrong in ("guess", "a,name=b"):
         self.start(NETINDEX, "--zk", self.zk, "--name", "users", "controller", "--interval", "20",
                    "--switch", f"only:{self.folder}/switch")
         self.assertTrue(switch.wait_for([]))
-        self.assertEqual(self.ctl("move", "m", at[1]), (0, "", ""))
+        self.move("m", at[1])
         self.assertTrue(switch.wait_for([b"m"]))
 
     def test_a_server_that_dies(self):
@@ -353,9 +360,7 @@ for wrong in ("guess", "a,name=b"):
         self.assertEqual((code, "does not know the map" in error), (1, True), error)
         ranges = f"zk={self.zk},name=users,at={at[0]},session=4000"
         again = self.server("--port", str(first.port), "--ranges", ranges, "--dir", folder)
-        code = 1
-        while code != 0:
-            code, _, error = self.ctl("move", "", at[0])
+        self.move("", at[0])
         client = again.connect()
         self.addCleanup(client.close)
         self.await_served(client, "a")
@@ -368,14 +373,12 @@ for wrong in ("guess", "a,name=b"):
         self.assertEqual(self.ctl("set", at[0]), (0, "", ""))
         with contextlib.closing(servers[0].connect()) as direct:
             self.await_served(direct, "m")
-        front = self.server("--keyspace", f"0=ranges,zk={self.zk},name=users,timeout=3000")
+        front = self.server("--keyspace", f"0=ranges,zk={self.zk},name=users,timeout=20000")
         client = front.connect()
         self.addCleanup(client.close)
         self.assertEqual(client.call("SET", "m", "v"), "OK")
         front.popen.send_signal(signal.SIGSTOP)
-        code = 1
-        while code != 0:
-            code, _, _ = self.ctl("move", "m", at[1])
+        self.move("m", at[1])
         time.sleep(8)  # twice what a client's session has
         front.popen.send_signal(signal.SIGCONT)
         self.assertEqual(client.call("GET", "m"), b"v")
@@ -411,9 +414,9 @@ for wrong in ("guess", "a,name=b"):
             self.assertEqual(self.ctl("set", *words)[0], 2, words)
 
     def test_what_is_not_there(self):
-        engine = f"0=ranges,zk={self.zk},name=users,timeout=2000"
-        process = self.failing_server(engine)
-        self.assertIn(b"there is no map of ranges of this name", process)
+        patient = f"0=ranges,zk={self.zk},name=users,timeout=60000"
+        self.assertIn(b"there is no map of ranges of this name", self.failing_server(patient))
+        engine = f"0=ranges,zk={self.zk},name=users,timeout=5000"
         # Nobody listens at port 1.
         self.assertEqual(self.ctl("set", "127.0.0.1:1"), (0, "", ""))
         self.assertIn(b"the range at 127.0.0.1:1: ", self.failing_server(engine))

@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from skep_process import REDIS_BINARY, RedisServer, SkepServer, needs
+from skep_process import PATIENCE_S, REDIS_BINARY, RedisServer, SkepServer, needs
 
 LISTING, CHECK, DUMP = "", "", ""
 
@@ -25,7 +25,7 @@ def listing(path):
     """(entries, end): {(db, key): (type, value, deadline_ms)}, and the words of the last line. The
     value of a collection is its members, a list of them or a dict."""
     done = subprocess.run([LISTING, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     *lines, end = [line.split() for line in done.stdout.splitlines()]
     entries = {}
@@ -236,8 +236,8 @@ class RdbTest(unittest.TestCase):
             file.write(rdb)
             file.flush()
             done = subprocess.run([DUMP, "import", "--port", str(skep.port), "--format", "rdb",
-                                   file.name], stderr=subprocess.PIPE, text=True, timeout=100,
-                                  check=False)
+                                   file.name], stderr=subprocess.PIPE, text=True,
+                                  timeout=PATIENCE_S, check=False)
             self.assertEqual((done.returncode, done.stderr.strip()),
                              (0, "imported 2 keys"))
             for key, count in (("few", 3), ("many", 400)):
@@ -253,7 +253,7 @@ class RdbTest(unittest.TestCase):
             self.assertEqual(theirs.call("SAVE"), "OK")
         rdb = os.path.join(redis.folder, "dump.rdb")
         done = subprocess.run([DUMP, "import", "--port", str(skep.port), "--format", "rdb", rdb],
-                              stderr=subprocess.PIPE, text=True, timeout=100, check=False)
+                              stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
         *skipped, said = done.stderr.splitlines()
         self.assertEqual((done.returncode, said),
                          (0, f"imported {count} keys, {len(skipped)} of other types skipped"), skipped)

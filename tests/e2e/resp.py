@@ -41,7 +41,7 @@ def encode(*args):
 class Connection:
     """One client. `address` is a port of 127.0.0.1 or the path of a unix socket."""
 
-    def __init__(self, address, timeout=30):
+    def __init__(self, address, timeout=120):
         if isinstance(address, int):
             self.socket = socket.create_connection(("127.0.0.1", address), timeout)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

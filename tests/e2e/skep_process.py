@@ -8,9 +8,11 @@ A test fails if its server exits with anything but 0, does not exit, or leaves a
 
 import ctypes
 import os
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -66,6 +68,20 @@ def library_environment(library):
             text=True).stdout.strip()
         environment["ASAN_OPTIONS"] = "detect_leaks=0"
     return environment
+
+
+def free_port():
+    """A port at which nobody listens, for a server that must know it beforehand. It is none of those
+    that the system gives to outgoing connections, so none takes it until the server is started, or
+    started again."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 class Process:

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,7 +14,8 @@ import urllib.request
 
 from beside_redis import BesideRedisTest
 from resp import Error
-from skep_process import BINARY, PATIENCE_S, ServerTest, SkepServer, end_with_parent, needs
+from skep_process import (BINARY, PATIENCE_S, ServerTest, SkepServer, end_with_parent,
+                          free_port, needs)
 
 EXPORTER = shutil.which("prometheus-redis-exporter")
 
@@ -247,9 +247,7 @@ class ExporterTest(ServerTest):
     def test_exporter(self):
         self.client.pipeline(["SET", "a", 1, "EX", 1000], ["SET", "b", 1], ["GET", "a"],
                              ["GET", "nosuch"], ["INCR", "nosuch", 1])
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         exporter = subprocess.Popen(
             [EXPORTER, "-redis.addr", f"redis://127.0.0.1:{self.server.port}",
              "-web.listen-address", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL,
