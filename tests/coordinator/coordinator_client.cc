@@ -86,6 +86,9 @@ CoordinatorEvent CoordinatorClient::Await(CoordinatorEvent::Kind kind, uint64_t 
     Take();
     found = Find(kind, token);
   }
+  // The session wakes its owner when the event can be taken, so it may be taken before the wake.
+  while (wakes() == 0 && world_.PassTime()) {
+  }
   EXPECT_GT(wakes(), 0U);
   CoordinatorEvent event = std::move(*found);
   waiting_.erase(found);

@@ -17,7 +17,7 @@ namespace skep {
 class CoordinatorClient {
  public:
   // A session that a busy machine does not lose.
-  static constexpr uint32_t kPatientMs = 30'000;
+  static constexpr uint32_t kPatientMs = 60'000;
 
   // Waits until it is connected.
   explicit CoordinatorClient(CoordinatorWorld& world, uint32_t timeout_ms = kPatientMs);

@@ -2,7 +2,8 @@
 //
 //   coordinator_holder SERVERS PATH TIMEOUT_MS
 //
-// Prints "ready" once the node is there.
+// Prints "ready" whenever the node is there. A busy machine may cost it a connection, or a session:
+// then it makes the node again.
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,24 +15,29 @@
 namespace skep {
 namespace {
 
-int Hold(const char* servers, const char* path, uint32_t timeout_ms) {
-  ZooKeeperCoordinator coordinator(servers);
-  auto session = coordinator.Open({.timeout_ms = timeout_ms});
-  if (!session) return 1;
-  while (true) {
-    for (const CoordinatorEvent& event : (*session)->TakeEvents()) {
+// Returns when the session has ended.
+void HoldBy(CoordinatorSession& session, const char* path) {
+  while (session.state() != CoordinatorSession::State::kExpired) {
+    for (const CoordinatorEvent& event : session.TakeEvents()) {
       if (event.kind == CoordinatorEvent::Kind::kConnected) {
-        (*session)->Create(1, path, "", CoordinatorNode::kEphemeral);
-      } else if (event.kind == CoordinatorEvent::Kind::kAnswer) {
-        if (event.outcome != CoordinatorOutcome::kDone) return 1;
+        session.Create(1, path, "", CoordinatorNode::kEphemeral);
+      }
+      // A node that exists is the session's own: the answer of an earlier Create was lost.
+      if (event.kind == CoordinatorEvent::Kind::kAnswer &&
+          (event.outcome == CoordinatorOutcome::kDone ||
+           event.outcome == CoordinatorOutcome::kExists)) {
         std::puts("ready");
         std::fflush(stdout);
-      } else {
-        return 1;
       }
     }
     usleep(10'000);
   }
+}
+
+int Hold(const char* servers, const char* path, uint32_t timeout_ms) {
+  ZooKeeperCoordinator coordinator(servers);
+  while (auto session = coordinator.Open({.timeout_ms = timeout_ms})) HoldBy(**session, path);
+  return 1;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tests/coordinator/zookeeper_world.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "tests/coordinator/coordinator_client.h"
 #include "zookeeper/zookeeper_coordinator.h"
 
 namespace skep {
@@ -39,11 +41,19 @@ class Holder final : public OtherProcess {
       _exit(127);
     }
     close(ends[1]);
-    char byte;
-    SKEP_CHECK(read(ends[0], &byte, 1) == 1);
-    close(ends[0]);
+    pipe_ = ends[0];
   }
-  ~Holder() override { Kill(); }
+  ~Holder() override {
+    Kill();
+    close(pipe_);
+  }
+  // Whether the node was there.
+  bool IsReady() const {
+    pollfd pipe = {.fd = pipe_, .events = POLLIN, .revents = 0};
+    if (poll(&pipe, 1, 0) != 1) return false;
+    SKEP_CHECK((pipe.revents & POLLIN) != 0);  // else the process has ended
+    return true;
+  }
   void Kill() override {
     if (process_ == 0) return;
     kill(process_, SIGKILL);
@@ -52,6 +62,7 @@ class Holder final : public OtherProcess {
 
  private:
   pid_t process_ = 0;
+  int pipe_ = -1;
 };
 
 }  // namespace
@@ -64,7 +75,7 @@ ZooKeeperServers& SharedServers(int count) {
 }
 
 ZooKeeperWorld::ZooKeeperWorld(ZooKeeperServers& servers) : servers_(servers) {
-  if (servers.count() > 1) nudger_ = Open({.timeout_ms = 30'000});
+  if (servers.count() > 1) nudger_ = Open({.timeout_ms = CoordinatorClient::kPatientMs});
 }
 
 ZooKeeperWorld::~ZooKeeperWorld() {
@@ -108,7 +119,9 @@ void ZooKeeperWorld::SetLink(CoordinatorSession& session, Link link) {
 
 std::unique_ptr<OtherProcess> ZooKeeperWorld::StartProcess(const std::string& path,
                                                            uint32_t timeout_ms) {
-  return std::make_unique<Holder>(servers_.address(servers_.FindLeader()), path, timeout_ms);
+  auto holder = std::make_unique<Holder>(servers_.address(servers_.FindLeader()), path, timeout_ms);
+  while (!holder->IsReady()) SKEP_CHECK(PassTime());
+  return holder;
 }
 
 void ZooKeeperWorld::FailService() {

@@ -35,7 +35,7 @@ class ZooKeeperWorld final : public CoordinatorWorld {
   void Wake() override;
 
  private:
-  static constexpr uint64_t kLimitNs = 180'000'000'000;
+  static constexpr uint64_t kLimitNs = 600'000'000'000;
 
   std::unique_ptr<CoordinatorSession> OpenAt(const std::vector<int>& servers,
                                              const CoordinatorSessionOptions& options);

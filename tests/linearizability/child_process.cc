@@ -9,6 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <random>
+
 #include "base/check.h"
 
 namespace skep::linearizability {
@@ -76,13 +79,16 @@ bool ChildProcess::Kill() {
 }
 
 std::string FreeAddress() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof address;
-  SKEP_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  SKEP_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(fd);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  std::random_device random;
+  while (true) {
+    const auto port = static_cast<uint16_t>(10'000 + random() % 22'000);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const bool is_free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    close(fd);
+    if (is_free) return "127.0.0.1:" + std::to_string(port);
+  }
 }
 
 }  // namespace skep::linearizability

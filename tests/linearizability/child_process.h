@@ -10,7 +10,8 @@
 
 namespace skep::linearizability {
 
-// An address of the loopback interface, with a port that nobody listens at now.
+// Returns an address of the loopback interface with a port at which nobody listens now. It is none
+// of those that the system gives to outgoing connections, so none takes it while a server restarts.
 std::string FreeAddress();
 
 // Thread safety: one owner. The thread that makes it must outlive it: the process ends with that
