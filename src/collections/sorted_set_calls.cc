@@ -326,6 +326,7 @@ bool SortedSetCalls::Cut(const FunctionCall& call, Answer* answer) {
   auto cut = ReadPieces(Form::kEntry, access_.scratch().Copy(entries));
   if (!cut) return false;
   answer->integer = static_cast<int64_t>(cut->size());
+  answer->keeps = cut->empty();
   if (request->reverse != 0) std::ranges::reverse(*cut);
   for (const Piece& piece : *cut) answer->value += piece.bytes;
   if (cut->size() == record_.members && !has_changes()) {

@@ -355,6 +355,23 @@ class KeyEventsTest(BesideRedisTest):
     def test_keys_that_are_not_there(self):
         self.converse("Em", {"misses": MISSES})
 
+    # Goal: who changes nothing tells nothing, also if a command that was sent with it has written.
+    def test_pipelines(self):
+        self.configure("KEA")
+        pair = self.connect_both()
+        for connection in pair:
+            connection.call("ZADD", "z", 1, "m" * 60, 2, "b")
+        listener = self.listen()
+        for command in (["ZREMRANGEBYSCORE", "z", "(5", "(1"], ["ZREMRANGEBYRANK", "z", 7, 5],
+                        ["ZREMRANGEBYLEX", "z", "(x", "[a"], ["ZREM", "z", "nosuch"],
+                        ["ZPOPMIN", "z", 0], ["ZADD", "z", 2, "b"]):
+            with self.subTest(command=command):
+                replies = [connection.pipeline(["ZADD", "z", 3, f"with {command}"], command)
+                           for connection in pair]
+                self.assertEqual(replies[1], replies[0])
+                redis, skep = listener.take()
+                self.assertEqual(skep, redis)
+
     # Goal: the option takes and prints what Redis does.
     def test_letters(self):
         for letters in ("", "KEA", "AKE", "g$lshzxetd", "Kg$lshzxe", "Etd", "nmKEA", "mn", "AKEg", "KK",
