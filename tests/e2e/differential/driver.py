@@ -174,7 +174,10 @@ class Driver:
                 entry = self._allow(*answer, self._said[client.bound_at:])
                 if entry is None:
                     return answer
-                self._parted |= entry.parts_ways
+                if entry.parts_ways:
+                    # Answers that follow in the same transaction cannot be compared either.
+                    self._parted = True
+                    break
         if redis == QUEUED:
             client.queued.append(command)
             client.expires |= expires
