@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/wanted_faults_test.h"
 #include "durable/directory_check.h"
 #include "durable/log_test.h"
 #include "durable/repair_directory.h"
@@ -40,11 +40,6 @@ using Extent = SimFileSystem::Extent;
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kFar = 4'000'000'000'000;
 constexpr uint32_t kKeyspaces = 2;
-
-bool TriesAll() {
-  const char* const wanted = std::getenv("SKEP_FAULTS");
-  return wanted != nullptr && std::string(wanted) == "all";
-}
 
 enum class End : uint8_t { kClose, kKill, kPowerLoss };
 enum class Phase : uint8_t { kMaking, kServing, kRecovering };
@@ -464,7 +459,7 @@ std::vector<Fault> WaysOf(Call call) {
 class Row {
  public:
   Row(Call call, uint64_t number, uint64_t stride) {
-    if (TriesAll()) return;
+    if (WantsAllFaults()) return;
     const bool is_often =
         call == Call::kWrite || call == Call::kSync || call == Call::kSyncDirectory;
     const uint64_t mixed = number * 0x9e3779b97f4a7c15 >> 40;
@@ -474,7 +469,7 @@ class Row {
   // The next number; nothing at the end.
   std::optional<uint64_t> Next() {
     if (is_over_) return std::nullopt;
-    is_over_ = !TriesAll();
+    is_over_ = !WantsAllFaults();
     return next_++;
   }
   void End() { is_over_ = true; }
@@ -602,7 +597,7 @@ TEST(FaultsOfARepair, WhileRepairing) {
 // Method: kinds, numbers, ways and options by seed; on the tree, too. The same seeds each time.
 TEST_P(Faults, Pairs) {
   Tried tried;
-  const uint64_t count = TriesAll() ? 20'000 : 40;
+  const uint64_t count = WantsAllFaults() ? 20'000 : 40;
   for (uint64_t seed = 0; seed < count; ++seed) {
     std::mt19937_64 rng(seed * 3 + static_cast<uint64_t>(GetParam()));
     const Scenario setup = {.policy = GetParam(),
