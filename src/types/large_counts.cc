@@ -56,19 +56,19 @@ FunctionEffect AddToCounts(const FunctionInput& input) {
   std::string_view before;
   CountsCopy node(*input.value, rest.size() / sizeof(delta), *input.scratch);
   if (!node.Begin()) return Failure(kNoCollection);
-  std::string counts;
+  const size_t additions_max = rest.size() / (sizeof(delta) + TextBytes({}));
+  TextWriter counts(*input.scratch, additions_max * kVarintBytesMax);
   while (!rest.empty()) {
     if (!TakeFixed(rest, &delta) || !TakeShortText(rest, &place)) return Failure(kBadOperand);
     if (CompareBytes(place, before) < 0) return Failure(kBadOperand);
     if (node.EndsBefore(place)) return Failure(kNotMine);
     if (!node.GoTo(place)) return Failure(kNoCollection);
     *node.count() += static_cast<uint64_t>(delta);
-    AppendVarint(counts, *node.count());
+    counts.Number(*node.count());
     before = place;
   }
-  return {.action = FunctionEffect::Action::kReplace,
-          .value = node.End(),
-          .returned = input.scratch->Copy(counts)};
+  return {
+      .action = FunctionEffect::Action::kReplace, .value = node.End(), .returned = counts.bytes()};
 }
 
 FunctionEffect DivideEntry(const FunctionInput& input) {
@@ -170,11 +170,13 @@ std::string WriteCountNode(std::optional<std::string_view> fence,
   return bytes;
 }
 
-bool CountsCopy::Begin() {
-  std::string_view behind = rest_;
-  if (!TakeMaybeText(behind, &fence_)) return false;
-  CopyUpTo(behind);
-  return TakeVarint(rest_, &count_);
+bool CountsCopy::Begin() { return TakeMaybeText(rest_, &fence_) && TakeCount(); }
+
+bool CountsCopy::TakeCount() {
+  count_at_ = rest_.data();
+  if (!TakeVarint(rest_, &count_)) return false;
+  count_before_ = count_;
+  return true;
 }
 
 bool CountsCopy::GoTo(std::string_view place) {
@@ -183,24 +185,31 @@ bool CountsCopy::GoTo(std::string_view place) {
     std::string_view separator;
     if (!TakeShortText(behind, &separator)) return false;
     if (CompareBytes(separator, place) > 0) return true;
-    to_ = WriteVarint(to_, count_);
-    CopyUpTo(behind);
-    if (!TakeVarint(rest_, &count_)) return false;
+    WriteCount();
+    rest_ = behind;
+    if (!TakeCount()) return false;
   }
   return true;
 }
 
 std::string_view CountsCopy::End() {
-  to_ = WriteVarint(to_, count_);
-  CopyUpTo({});
+  WriteCount();
+  CopyUpTo(rest_.data() + rest_.size());
   return {begin_, static_cast<size_t>(to_ - begin_)};
 }
 
-void CountsCopy::CopyUpTo(std::string_view behind) {
-  const size_t bytes = rest_.size() - behind.size();
-  CopyBytes(to_, rest_.data(), bytes);
+// Writes the count of the entry, if it has changed, and what lies before it.
+void CountsCopy::WriteCount() {
+  if (count_ == count_before_) return;
+  CopyUpTo(count_at_);
+  to_ = WriteVarint(to_, count_);
+  copied_ = rest_.data();
+}
+
+void CountsCopy::CopyUpTo(const char* end) {
+  const auto bytes = static_cast<size_t>(end - copied_);
+  CopyBytes(to_, copied_, bytes);
   to_ += bytes;
-  rest_ = behind;
 }
 
 std::span<const TypeFunction> LargeCountsFunctions() { return kLargeCountsFunctions; }

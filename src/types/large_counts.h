@@ -69,6 +69,7 @@ class CountsCopy {
   // `changes`: to so many entries at most is added.
   CountsCopy(std::string_view node, size_t changes, Scratch& scratch)
       : rest_(node),
+        copied_(node.data()),
         begin_(scratch.Allocate(node.size() + kVarintBytesMax * (changes + 1))),
         to_(begin_) {}
 
@@ -85,9 +86,14 @@ class CountsCopy {
   std::string_view End();
 
  private:
-  void CopyUpTo(std::string_view behind);
+  bool TakeCount();
+  void WriteCount();
+  void CopyUpTo(const char* end);
 
-  std::string_view rest_;
+  std::string_view rest_;           // behind the entry
+  const char* copied_;              // bytes before this are copied, or replaced
+  const char* count_at_ = nullptr;  // where the entry's count begins
+  uint64_t count_before_ = 0;       // that it has there
   char* const begin_;
   char* to_;
   std::optional<std::string_view> fence_;

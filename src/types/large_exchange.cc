@@ -1,10 +1,12 @@
 #include "types/large_exchange.h"
 
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include "base/compare_bytes.h"
 #include "types/collection.h"
+#include "types/equal_pieces.h"
 #include "types/large_segment.h"
 #include "types/score.h"
 
@@ -95,15 +97,35 @@ std::optional<Sum> SumUp(std::string_view edits) {
   return sum.inserted + sum.removed > 0 ? std::optional(sum) : std::nullopt;
 }
 
+template <Form kForm>
+constexpr PieceShape kShape = {.lead = kForm == Form::kEntry ? sizeof(double) : 0,
+                               .trail = kForm == Form::kEntry ? 0 : sizeof(double)};
+
+// Goes on from the piece at which *rest begins to the first one that is not before the edit.
+template <Form kForm>
+void SkipBefore(const EqualPieces& pieces, std::string_view body, const Piece& edit,
+                std::string_view* rest) {
+  const size_t from = (body.size() - rest->size()) / pieces.stride();
+  const size_t at =
+      pieces.FirstNotBelow(from, [&](std::string_view bytes, std::string_view member) {
+        Piece piece = {.member = member};
+        if (kForm == Form::kEntry) std::memcpy(&piece.score, bytes.data(), sizeof(piece.score));
+        return Compare<kForm>(piece, edit) < 0;
+      });
+  *rest = body.substr(at * pieces.stride());
+}
+
 // Makes the edits of a body, which has room for them. False: it has other pieces.
 template <Form kForm>
 bool WriteEdited(std::string_view body, std::string_view edits, TextWriter& writer) {
+  const EqualPieces pieces(body, kShape<kForm>);
   std::string_view rest = body;
   size_t written = 0;  // bytes of the body that are copied or left out
   Edit edit;
   while (!edits.empty() && TakeEdit<kForm>(edits, &edit)) {
     Piece piece;
     bool is_there = false;
+    if (pieces) SkipBefore<kForm>(pieces, body, edit.piece, &rest);
     std::string_view behind = rest;
     for (; !rest.empty(); rest = behind) {
       if (!TakePiece<kForm>(behind, &piece)) return false;

@@ -15,7 +15,8 @@
 // kAborted: the segment is absent, ends before the last place, has not what is taken away, or has
 // what is added; or its pieces would have more than twice `bytes max` bytes. Nothing is changed.
 //
-// Cost: a walk to the last place, and a copy of the segment.
+// Cost: of each edit a search for its place (equal_pieces.h), or of all a walk to the last one; and
+// a copy of the segment.
 //
 // Thread safety: all functions are pure.
 #pragma once

@@ -6,6 +6,7 @@
 
 #include "base/compare_bytes.h"
 #include "types/collection.h"
+#include "types/equal_pieces.h"
 #include "types/hash_fields.h"
 #include "types/large_counts.h"
 #include "types/large_record.h"
@@ -91,6 +92,13 @@ struct Spot {
   size_t bytes = 0;  // of its piece; 0: it is not there
 };
 std::optional<Spot> FindSpot(const PutOperand& put, std::string_view body) {
+  if (const EqualPieces pieces(body, {.has_value = put.form == kFieldForm}); pieces) {
+    const size_t i = pieces.FirstNotBelow(0, [&](std::string_view, std::string_view member) {
+      return CompareBytes(member, put.member) < 0;
+    });
+    const bool is_there = i < pieces.count() && pieces.text(i) == put.member;
+    return Spot{.at = i * pieces.stride(), .bytes = is_there ? pieces.stride() : 0};
+  }
   std::string_view rest = body;
   std::string_view member;
   while (!rest.empty()) {

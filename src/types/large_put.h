@@ -34,8 +34,8 @@
 // has another id, or other levels, or fields with deadlines. A put is kTooLarge if the pieces would
 // have more than twice `bytes max`. What changes nothing writes nothing.
 //
-// Cost: of a put, a walk to its member and, if it changes something, a copy of the segment; of a
-// sum, a copy of the node or record.
+// Cost: of a put, a search for its member (equal_pieces.h), or a walk to it, and if it changes
+// something a copy of the segment; of a sum, a copy of the node or record.
 //
 // Thread safety: all functions are pure.
 #pragma once
