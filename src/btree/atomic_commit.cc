@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "btree/heads/head_layout_search.h"
+#include "btree/merge_edits.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/writer.h"
 
@@ -143,18 +144,15 @@ template <class Layout>
 bool AtomicCommit<Layout>::Merge(StructureChange<Layout>& change, const LockedLeaf& leaf) {
   NodeHeader* const node = leaf.place.node;
   const uint32_t used = leaf.place.word.used();
-  if (lists_.edits.size() == 1) {
-    const LeafEdit& edit = lists_.edits[0];
-    NodeHeader* const bench = thread_.workspace->Bench(Layout::kFrontBytes);
-    const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
-    const uint32_t bytes = Layout::MergeLeaf(core_.codec, node, used, edit.stored_key,
-                                             edit.erase ? nullptr : &edit.value, bytes_max, bench);
-    if (bytes != 0 && bytes <= bytes_max) {
-      if (!lists_.separators.empty()) return true;
-      if (!change.ReplaceByMerged(leaf.place.link, node, bench, bytes)) return false;
-      ListReplaced(change, leaf);
-      return true;
-    }
+  NodeHeader* const bench = thread_.workspace->Bench(Layout::kFrontBytes);
+  const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
+  const uint32_t bytes =
+      MergeEdits<Layout>(core_.codec, node, used, lists_.edits, bytes_max, bench);
+  if (bytes != 0 && bytes <= bytes_max) {
+    if (!lists_.separators.empty()) return true;
+    if (!change.ReplaceByMerged(leaf.place.link, node, bench, bytes)) return false;
+    ListReplaced(change, leaf);
+    return true;
   }
   std::vector<LeafItem> items;
   split_join_.Gather(node, used, &items);

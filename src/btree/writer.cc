@@ -5,6 +5,7 @@
 
 #include "base/reserve_more.h"
 #include "btree/heads/head_layout_search.h"
+#include "btree/merge_edits.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/point_read.h"
 #include "engine/point.h"
@@ -249,9 +250,8 @@ void Writer<Layout>::MergeItems(ThreadState& thread, const LeafPlace& place, con
                                 Merged* merged) {
   const uint32_t bytes_max = Layout::LeafBytesMax(core_.codec.geometry);
   merged->bytes =
-      Layout::MergeLeaf(core_.codec, place.node, place.word.used(), edit.edit.stored_key,
-                        edit.edit.erase ? nullptr : &edit.edit.value, bytes_max,
-                        thread.workspace->Bench(Layout::kFrontBytes));
+      MergeEdits<Layout>(core_.codec, place.node, place.word.used(), std::span(&edit.edit, 1),
+                         bytes_max, thread.workspace->Bench(Layout::kFrontBytes));
   merged->fits = merged->bytes <= bytes_max;
   merged->on_bench = merged->bytes != 0;
   // A leaf that can be merged without gathering has no items with deadlines, so none that have
