@@ -134,8 +134,8 @@ concept HasInnerView = requires(const typename L::Inner inner, std::string_view 
   // ChildOf in two steps: the first fetches the link, the second reads it.
   { inner.Locate(key) } -> std::same_as<uint64_t>;
   { inner.Located(located) } -> std::same_as<Link>;
-  // Locate for a key that is not below another one, which has this result. Cheaper if both have one
-  // child, and the layout can tell that.
+  // Locate for a key that is not below another one, which has this result. Cheaper if their
+  // children are the same or near, and the layout can tell that.
   { inner.LocateFrom(key, located) } -> std::same_as<uint64_t>;
   { inner.leftmost() } -> std::same_as<Link>;
   { inner.rightmost() } -> std::same_as<Link>;

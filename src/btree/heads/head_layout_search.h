@@ -355,9 +355,16 @@ inline uint64_t HeadLayout::Inner::Locate(std::string_view key) const {
 }
 
 inline uint64_t HeadLayout::Inner::LocateFrom(std::string_view key, uint64_t located) const {
-  const bool is_same =
-      located == count() || codec_->Compare(key, separator(static_cast<uint32_t>(located))) < 0;
-  return is_same ? located : Locate(key);
+  // Keys that ascend mostly lie in the child that was located or a few further on.
+  constexpr uint32_t kSteps = 4;
+  auto child = static_cast<uint32_t>(located);
+  for (uint32_t steps = 0; steps < kSteps; ++steps, ++child) {
+    if (child == count() || codec_->Compare(key, separator(child)) < 0) {
+      FetchLine(node_->bytes() + links() + 8 * child - 8);
+      return child;
+    }
+  }
+  return Locate(key);
 }
 
 inline Link HeadLayout::Inner::ChildOf(std::string_view key, uint32_t* index) const {
