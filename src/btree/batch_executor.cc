@@ -14,6 +14,7 @@
 #include "btree/range_delete.h"
 #include "btree/ranges.h"
 #include "btree/sampler.h"
+#include "engine/only_reads.h"
 #include "engine/point.h"
 
 namespace skep::btree {
@@ -22,8 +23,13 @@ namespace {
 constexpr size_t kRetiredMax = 64;        // retired pieces that a batch keeps to itself
 constexpr uint32_t kUnpausedItems = 256;  // of a scan; a longer one pauses the writes
 
-bool OnlyReads(const Batch& batch) {
-  return std::ranges::none_of(batch.requests(), [](const Request& r) { return IsWrite(r.op); });
+// Whether the batch may be read at the released version. A function that only reads is applied to
+// the newest value, as its caller expects of a function, but for those of segments of large
+// collections: they are part of a read (collections/access.h).
+bool ReadsAtVersion(const Batch& batch) {
+  return std::ranges::all_of(batch.requests(), [](const Request& r) {
+    return !IsWrite(r.op) || (OnlyReads(r) && r.function->type == types::kSegment);
+  });
 }
 
 bool IsRangeDelete(Op op) { return op == Op::kDeleteRange || op == Op::kDeleteAll; }
@@ -50,7 +56,7 @@ template <class Layout>
 Version BatchExecutor<Layout>::DoBatch() {
   if (batch_.snapshot().id != 0) return DoAtSnapshot();
   if (batch_.kind() == Batch::Kind::kUnordered) return DoUnordered();
-  if (OnlyReads(batch_) && core_.multi_version.reads_at_versions() && !NeedsNewest()) {
+  if (ReadsAtVersion(batch_) && core_.multi_version.reads_at_versions() && !NeedsNewest()) {
     const Version at = BeginReading();
     DoReads(at);
     EndReading();
@@ -216,7 +222,10 @@ void BatchExecutor<Layout>::Read(uint32_t i, Version at) {
   // Searches for floors come from a look-up of parts of one collection, which asks in order.
   const bool seeks_floors = request(i).op == Op::kScan && request(i).has(Request::kSeekFloor);
   look_ahead_.Prepare(batch_.requests(), i, seeks_floors);
-  if (const Status s = CheckRequest(request(i), batch_, traits_); !s.ok()) {
+  const Request& r = request(i);
+  // A point that is sound in an unordered batch is so in an atomic one and at a snapshot.
+  const Status s = IsSoundPoint(r, traits_) ? Status() : CheckRequest(r, batch_, traits_);
+  if (!s.ok()) {
     out_.Refuse(i, s);
   } else if (IsRange(request(i).op)) {
     out_.IsPostponing() ? out_.Postpone(i) : DoRange(i, at);
@@ -229,10 +238,13 @@ void BatchExecutor<Layout>::Read(uint32_t i, Version at) {
 template <class Layout>
 LeafPlace BatchExecutor<Layout>::LeafOf(uint32_t i, Version at) const {
   if (const auto place = look_ahead_.CurrentAt(i, request(i), at)) return *place;
-  return reader_.Find(request(i).key, at);
+  LeafPlace place = reader_.Find(request(i).key, at);
+  place.is_stale_hint = request(i).hint.bits != 0;
+  return place;
 }
 
-// Reads a point, or checks a condition, at a version or in the newest state.
+// Reads a point, runs a function that only reads on it, or checks a condition, at a version or in
+// the newest state.
 template <class Layout>
 Version BatchExecutor<Layout>::Get(uint32_t i, const LeafPlace& place, Version at) {
   return ReadPoint<Layout>(core_, request(i), place, at, now_ms_, traits_, out_, i);
@@ -291,6 +303,8 @@ Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
       // A thread that stops the writers must not wait for a batch of reads.
       if (writes_) core_.versions.RaiseInTime(thread_);
       return GetNewest(i);
+    case Op::kApply:
+      return OnlyReads(r) ? ApplyReading(i) : Write(i);
     case Op::kScan:
     case Op::kCount: {
       if (r.limit > kUnpausedItems) {
@@ -310,15 +324,33 @@ Version BatchExecutor<Layout>::DoSlot(uint32_t i) {
     case Op::kExpireRange:
       return ExpireRange(i);
     default:
-      if (IsSetAside(r)) [[unlikely]] {
-        out_.Postpone(i);
-        return 0;
-      }
-      // What a scan's floor still holds back might be the room that a write needs.
-      EndReading();
-      if (!writes_) BeginWrites();
-      return writer_.Execute(thread_, r, &now_ms_, &look_ahead_, traits_, out_, i);
+      return Write(i);
   }
+}
+
+// Runs a function that only reads on the newest value. It takes no lock and draws no version.
+template <class Layout>
+Version BatchExecutor<Layout>::ApplyReading(uint32_t i) {
+  if (IsSetAside(request(i))) [[unlikely]] {
+    out_.Postpone(i);
+    return 0;
+  }
+  if (writes_) core_.versions.RaiseInTime(thread_);
+  return Get(i, look_ahead_.Newest(i, request(i)), kNewest);
+}
+
+// Executes a point of an unordered batch that may write.
+template <class Layout>
+Version BatchExecutor<Layout>::Write(uint32_t i) {
+  const Request& r = request(i);
+  if (IsSetAside(r)) [[unlikely]] {
+    out_.Postpone(i);
+    return 0;
+  }
+  // What a scan's floor still holds back might be the room that a write needs.
+  EndReading();
+  if (!writes_) BeginWrites();
+  return writer_.Execute(thread_, r, &now_ms_, &look_ahead_, traits_, out_, i);
 }
 
 template <class Layout>

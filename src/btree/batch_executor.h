@@ -23,7 +23,7 @@
 namespace skep::btree {
 
 // Owner: one execution of one batch. The thread is outside its epoch.
-// It has 29 methods: what the thread has announced (epoch, floors, pin) is state that every kind of
+// It has 31 methods: what the thread has announced (epoch, floors, pin) is state that every kind of
 // request needs, and that the next one, or a rest, has to withdraw.
 template <class Layout>
 class BatchExecutor {
@@ -76,6 +76,8 @@ class BatchExecutor {
   LeafPlace LeafOf(uint32_t i, Version at) const;
   Version Get(uint32_t i, const LeafPlace& place, Version at);
   Version GetNewest(uint32_t i);
+  Version ApplyReading(uint32_t i);
+  Version Write(uint32_t i);
   void DoRange(uint32_t i, Version at);
   Version Sample(uint32_t i);
   Version DeleteRange(uint32_t i);

@@ -66,6 +66,7 @@
 #include "btree/core.h"
 #include "btree/leaf_directory.h"
 #include "btree/reader.h"
+#include "engine/only_reads.h"
 #include "skep/batch.h"
 
 namespace skep::btree {
@@ -104,7 +105,7 @@ class LookAhead {
       Look(requests, i);
       if (has_scans_) FetchScan(requests, i);
     }
-    is_fresh_ &= requests[i].op == Op::kGet;
+    is_fresh_ &= ReadsPoint(requests[i]);
     if (has_scans_) FetchScan(requests, i + 1);
   }
 
@@ -157,6 +158,10 @@ class LookAhead {
   static bool Looks(const Request& r) {
     if (r.op < Op::kSample) return !IsSetAside(r);
     return (r.op == Op::kScan || r.op == Op::kCount) && !r.has(Request::kReverse);
+  }
+  // Whether the request is a point that only reads its key.
+  static bool ReadsPoint(const Request& r) {
+    return r.op == Op::kGet || (r.op == Op::kApply && OnlyReads(r));
   }
   // Whether the path ends at the key's leaf; its word was not dead.
   bool LeadsTo(const Path& path, std::string_view key) const {
@@ -313,7 +318,7 @@ void LookAhead<Layout>::FollowLinks(Requests requests, NodeHeader* root) {
     const ArenaAddress at = core_.table.Find(path.link());
     if (!at) return go_to_root(path, r);
     path.node = core_.Node(at);
-    Layout::PrefetchLeaf(core_.codec, path.node, r.op == Op::kGet);
+    Layout::PrefetchLeaf(core_.codec, path.node, ReadsPoint(r));
   });
   core_.Sync(SyncPoint::kReaderAtHint);
   for_each([&](Path& path, const Request& r) {
@@ -386,7 +391,7 @@ void LookAhead<Layout>::Descend(Requests requests) {
     const uint32_t items = ItemsOf(r);
     leaf.PrefetchItems(items, &path.spot);
     if (path.is_surmised) leaf.PrefetchCovers(path.spot);
-    if (r.op == Op::kGet) return;
+    if (ReadsPoint(r)) return;
     if (IsWrite(r.op)) leaf.PrefetchWrite();
     if (r.op != Op::kScan || !leaf.GoesBeyond(path.spot, items)) return;
     const Link right{path.node->right.load(std::memory_order_acquire)};
@@ -500,7 +505,7 @@ std::optional<LeafPlace> LookAhead<Layout>::FromDirectory(const Request& request
   const LeafPlace place = reader_.Surmise(thread_, request.key, ItemsOf(request), false);
   if (place.node != nullptr) {
     const typename Layout::Leaf leaf(core_.codec, place.node, place.word.used());
-    if (IsWrite(request.op)) leaf.PrefetchWrite();
+    if (!OnlyReads(request)) leaf.PrefetchWrite();
     if (Layout::CoversAt(core_.codec, place.node, request.key, place.spot)) return place;
   }
   if (place.link || core_.directory.current() == nullptr) thread_.NoteUnguided();

@@ -17,11 +17,12 @@
 namespace skep::btree {
 
 // Fills in what every read of a point tells beside its value: the version at which the leaf has it,
-// and the hint of the leaf. Returns the version.
+// but for a function, whose version is that of its write; and the hint of the leaf. Returns the
+// version that was seen.
 inline Version TellVersion(const Request& request, const LeafPlace& place, Version seen,
                            BatchWriter& out, uint32_t slot) {
   Outcome& outcome = out.outcome(slot);
-  if (outcome.present) outcome.version = seen;
+  if (outcome.present && request.op != Op::kApply) outcome.version = seen;
   TellHint(request, place, &outcome);
   return seen;
 }
@@ -93,8 +94,9 @@ inline void TellPieces(const Core& core, const Request& request, const StoredVal
   TellPinned(core, value, begin, end, out, slot);
 }
 
-// Reads the request's key, or checks its condition, in the leaf of the key, at a version or in the
-// newest state (Reader::kNewest). Fills in the outcome, and returns the version it has seen.
+// Reads the request's key, runs its function, which only reads, or checks its condition, in the
+// leaf of the key, at a version or in the newest state (Reader::kNewest). Fills in the outcome, and
+// returns the version it has seen.
 template <class Layout>
 Version ReadPoint(const Core& core, const Request& request, const LeafPlace& place, Version at,
                   uint64_t now_ms, const EngineTraits& traits, BatchWriter& out, uint32_t slot) {

@@ -5,6 +5,7 @@
 #include "collections/atomic_calls.h"
 #include "collections/collection_engine.h"
 #include "collections/moves.h"
+#include "engine/only_reads.h"
 #include "engine/partial_batch.h"
 
 namespace skep::collections {
@@ -12,9 +13,9 @@ namespace {
 
 bool OnlyReads(const Batch& batch) {
   return std::ranges::all_of(batch.requests(), [](const Request& r) {
-    const bool applies_reading =
-        r.op == Op::kApply && r.function != nullptr && r.function->reads_only;
-    return r.op == Op::kGet || r.op == Op::kScan || r.op == Op::kCount || applies_reading;
+    const bool is_read =
+        r.op == Op::kGet || r.op == Op::kScan || r.op == Op::kCount || r.op == Op::kApply;
+    return is_read && skep::OnlyReads(r);
   });
 }
 
@@ -289,9 +290,7 @@ bool CollectionEngine::TryWhole(Access& access, Batch& batch,
 void CollectionEngine::ConvertOutgrown(Access& access, const Batch& batch) {
   std::vector<std::string_view> keys;
   for (const Request& r : batch.requests()) {
-    const bool writes =
-        IsWrite(r.op) && !(r.op == Op::kApply && r.function != nullptr && r.function->reads_only);
-    if (writes && KindWanted(r) != kPlainType) keys.push_back(r.key);
+    if (!skep::OnlyReads(r) && KindWanted(r) != kPlainType) keys.push_back(r.key);
     if (r.op == Op::kMove) keys.push_back(r.other);
   }
   std::ranges::sort(keys);

@@ -6,6 +6,7 @@
 
 #include "durable/batch_changes.h"
 #include "engine/batch_writer.h"
+#include "engine/only_reads.h"
 #include "engine/partial_batch.h"
 
 namespace skep::durable {
@@ -20,10 +21,6 @@ constexpr bool Deletes(Op op) {
   return op == Op::kDelete || op == Op::kDeleteRange || op == Op::kDeleteAll;
 }
 
-bool Writes(const Request& r) {
-  return IsWrite(r.op) && !(r.op == Op::kApply && r.function != nullptr && r.function->reads_only);
-}
-
 struct Needs {
   Log::Need log;
   bool writes = false;
@@ -35,7 +32,7 @@ struct Needs {
 Needs NeedsOf(const Batch& batch) {
   Needs needs;
   for (const Request& r : batch.requests()) {
-    if (!Writes(r)) continue;
+    if (OnlyReads(r)) continue;
     needs.writes = true;
     (Deletes(r.op) ? needs.deletes : needs.log.stores) = true;
     needs.log.bytes += kChangeBytes + r.key.size() + r.value.size();
@@ -66,7 +63,7 @@ Version DurableEngine::Execute(Batch& batch) {
   Engine& rest = tries_again ? *this : inner();
   return ExecutePartly(rest, batch, [&](uint32_t slot) {
     const Request& r = batch.requests()[slot];
-    const bool is_refused = Writes(r) && !(tries_again && Deletes(r.op));
+    const bool is_refused = !OnlyReads(r) && !(tries_again && Deletes(r.op));
     return is_refused ? floor.error() : Status();
   });
 }
