@@ -16,6 +16,7 @@ std::optional<std::vector<size_t>> DrawIndexes(size_t members, const DrawRequest
   }
   // Each member is taken with the probability that makes all sets of that size as likely.
   uint64_t wanted = std::min<uint64_t>(static_cast<uint64_t>(request.count), members);
+  if (wanted == 1) return std::vector<size_t>{draws.Below(members)};
   drawn.reserve(wanted);
   for (size_t i = 0; i < members && wanted > 0; ++i) {
     if (draws.Below(members - i) >= wanted) continue;

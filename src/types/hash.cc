@@ -8,6 +8,7 @@
 #include "types/collection.h"
 #include "types/function_table.h"
 #include "types/hash_fields.h"
+#include "types/short_texts.h"
 
 namespace skep::types {
 namespace {
@@ -49,13 +50,21 @@ class FieldReader {
   // The value of the field; nothing if there is none, or the bytes are wrong (is_bad).
   std::optional<std::string_view> Find(std::string_view wanted) {
     for (; left_ > 0; --left_) {
-      std::string_view field;
-      std::string_view value;
-      if (!TakeText(rest_, &field) || !TakeText(rest_, &value)) {
+      const size_t name = ShortTextBytes(rest_);
+      const std::string_view behind = Behind(rest_, name);
+      const size_t value = name == 0 ? 0 : ShortTextBytes(behind);
+      if (value != 0) [[likely]] {
+        if (AreEqual(ShortText(rest_, name), wanted)) return ShortText(behind, value);
+        rest_ = Behind(behind, value);
+        continue;
+      }
+      std::string_view long_field;
+      std::string_view long_value;
+      if (!TakeText(rest_, &long_field) || !TakeText(rest_, &long_value)) {
         is_bad_ = true;
         return std::nullopt;
       }
-      if (field == wanted) return value;
+      if (long_field == wanted) return long_value;
     }
     return std::nullopt;
   }
@@ -143,7 +152,19 @@ FunctionEffect SetNewField(const FunctionInput& input) {
   return reader.is_bad() ? Failure(kNoCollection) : SetFields(input);
 }
 
+FunctionEffect GetField(const FunctionInput& input, std::string_view field) {
+  const auto hash = ReadCounted(input.value);
+  if (!hash) return Failure(kNoCollection);
+  FieldReader reader(*hash);
+  const auto value = reader.Find(field);
+  if (reader.is_bad()) return Failure(kNoCollection);
+  TextWriter writer(*input.scratch, value ? TextBytes(*value) : 1);
+  value ? writer.Text(*value) : writer.NoText();
+  return {.returned = writer.bytes()};
+}
+
 FunctionEffect GetFields(const FunctionInput& input) {
+  if (const auto only = OnlyText(input.operand)) return GetField(input, *only);
   Texts fields;
   if (!TakeTexts(input.operand, &fields)) return Failure(kBadOperand);
   std::vector<std::optional<std::string_view>> values;

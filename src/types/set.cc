@@ -6,6 +6,7 @@
 #include "base/compare_bytes.h"
 #include "types/collection.h"
 #include "types/function_table.h"
+#include "types/short_texts.h"
 
 namespace skep::types {
 namespace {
@@ -103,28 +104,36 @@ FunctionEffect RemoveMembers(const FunctionInput& input) {
   return StoreMembers(left, static_cast<int64_t>(count), *input.scratch);
 }
 
-FunctionEffect HasMembers(const FunctionInput& input) {
-  Texts wanted;
-  if (!TakeTexts(input.operand, &wanted)) return Failure(kBadOperand);
+FunctionEffect HasMember(const FunctionInput& input, std::string_view wanted) {
   const auto set = ReadCounted(input.value);
   if (!set) return Failure(kNoCollection);
-  char* const answer = input.scratch->Allocate(wanted.size());
-  int64_t count = 0;
-  if (wanted.size() == 1) {
-    std::string_view rest = set->body;
-    std::string_view member;
-    *answer = 0;
-    for (uint64_t i = 0; i < set->members && *answer == 0; ++i) {
-      if (!TakeText(rest, &member)) return Failure(kNoCollection);
-      if (member >= wanted[0]) {
-        *answer = member == wanted[0] ? 1 : 0;
-        break;
-      }
+  std::string_view rest = set->body;
+  int order = -1;
+  for (uint64_t i = 0; i < set->members && order < 0; ++i) {
+    if (const size_t bytes = ShortTextBytes(rest); bytes != 0) [[likely]] {
+      order = CompareBytes(ShortText(rest, bytes), wanted);
+      rest = Behind(rest, bytes);
+      continue;
     }
-    return {.returned = {answer, 1}, .integer = *answer};
+    std::string_view behind = rest;
+    std::string_view member;
+    if (!TakeText(behind, &member)) return Failure(kNoCollection);
+    order = CompareBytes(member, wanted);
+    rest = behind;
   }
+  static constexpr std::string_view kAnswers[] = {{"\0", 1}, {"\1", 1}};
+  const bool has = order == 0;
+  return {.returned = kAnswers[has ? 1 : 0], .integer = has ? 1 : 0};
+}
+
+FunctionEffect HasMembers(const FunctionInput& input) {
+  if (const auto only = OnlyText(input.operand)) return HasMember(input, *only);
+  Texts wanted;
+  if (!TakeTexts(input.operand, &wanted)) return Failure(kBadOperand);
   const auto members = ReadMembers(input);
   if (!members) return Failure(kNoCollection);
+  char* const answer = input.scratch->Allocate(wanted.size());
+  int64_t count = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
     answer[i] = std::ranges::binary_search(*members, wanted[i]) ? 1 : 0;
     count += answer[i];

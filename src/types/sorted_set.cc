@@ -8,6 +8,7 @@
 #include "types/collection.h"
 #include "types/function_table.h"
 #include "types/score.h"
+#include "types/short_texts.h"
 
 namespace skep::types {
 namespace {
@@ -134,20 +135,38 @@ FunctionEffect RemoveEntries(const FunctionInput& input) {
   return StoreEntries(left, static_cast<int64_t>(count), *input.scratch);
 }
 
+// Writes what zset-score returns of a member; null: it is not there.
+void WriteScore(TextWriter& writer, const Entry* entry) {
+  writer.Bytes(entry != nullptr ? "\1" : std::string_view("\0", 1));
+  if (entry != nullptr) {
+    writer.Bytes({reinterpret_cast<const char*>(&entry->score), kScoreBytes});
+  }
+}
+
+FunctionEffect ScoreOf(const FunctionInput& input, std::string_view member) {
+  const auto set = ReadCounted(input.value);
+  if (!set) return Failure(kNoCollection);
+  std::string_view rest = set->body;
+  Entry entry;
+  bool is_there = false;
+  for (uint64_t i = 0; i < set->members && !is_there; ++i) {
+    if (!TakeEntry(rest, &entry)) return Failure(kNoCollection);
+    is_there = AreEqual(entry.member, member);
+  }
+  TextWriter writer(*input.scratch, 1 + kScoreBytes);
+  WriteScore(writer, is_there ? &entry : nullptr);
+  return {.returned = writer.bytes()};
+}
+
 FunctionEffect ScoresOf(const FunctionInput& input) {
+  if (const auto only = OnlyText(input.operand)) return ScoreOf(input, *only);
   Texts members;
   if (!TakeTexts(input.operand, &members)) return Failure(kBadOperand);
   auto entries = ReadEntries(input);
   if (!entries) return Failure(kNoCollection);
   const Adding index(std::move(*entries), members.size());
   TextWriter writer(*input.scratch, members.size() * (1 + kScoreBytes));
-  for (const std::string_view member : members) {
-    const Entry* const entry = index.Find(member);
-    writer.Bytes(entry != nullptr ? "\1" : std::string_view("\0", 1));
-    if (entry != nullptr) {
-      writer.Bytes({reinterpret_cast<const char*>(&entry->score), kScoreBytes});
-    }
-  }
+  for (const std::string_view member : members) WriteScore(writer, index.Find(member));
   return {.returned = writer.bytes()};
 }
 
@@ -165,7 +184,7 @@ FunctionEffect RankOf(const FunctionInput& input) {
   Entry entry;
   for (uint64_t rank = 0; rank < set->members; ++rank) {
     if (!TakeEntry(rest, &entry)) return Failure(kNoCollection);
-    if (entry.member == *member) return Number(static_cast<int64_t>(rank));
+    if (AreEqual(entry.member, *member)) return Number(static_cast<int64_t>(rank));
   }
   return Number(-1);
 }
@@ -416,7 +435,7 @@ bool TakeEntry(std::string_view& from, Entry* entry) {
   if (from.size() < kScoreBytes) return false;
   std::memcpy(&entry->score, from.data(), kScoreBytes);
   from.remove_prefix(kScoreBytes);
-  return !std::isnan(entry->score) && TakeText(from, &entry->member);
+  return !std::isnan(entry->score) && TakeShortText(from, &entry->member);
 }
 
 void AppendMemberAndScore(const Entry& entry, std::string& to) {
