@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/compare_bytes.h"
+#include "collections/change.h"
+#include "types/large_find.h"
 
 namespace skep::collections {
 
@@ -150,8 +152,9 @@ std::string_view Lookup::KeyOf(const Segments& segments, std::string_view place,
   return {at, bytes + (behind ? 1 : 0)};
 }
 
-// The key of the item that seems to have the place.
-std::optional<std::string_view> Lookup::Hint(const Segments& segments, std::string_view place) {
+// A request for the item that seems to have the place, by its key, which begins where the item was
+// in the tree. Nothing: there are no hints.
+std::optional<Request> Lookup::Hinted(const Segments& segments, std::string_view place) {
   if (access_.hints() == nullptr) return std::nullopt;
   if (!hints_) hints_.emplace(*access_.hints(), segments.id());
   if (!*hints_) return std::nullopt;
@@ -159,20 +162,44 @@ std::optional<std::string_view> Lookup::Hint(const Segments& segments, std::stri
   hinted_part_ = segments.part();
   const auto separator = hints_->Find(place);
   if (!separator) return std::nullopt;
-  return batch_.scratch().Concat(segments.prefix(), *separator);
+  const Hint hint = hints_->hint();
+  const uint8_t flags = hint.bits == 0 ? Request::kWantHint : uint8_t{0};
+  return Request{
+      .flags = flags, .key = batch_.scratch().Concat(segments.prefix(), *separator), .hint = hint};
 }
 
 void Lookup::Add(Segments& segments, std::string_view place) {
   if (segments.FindRead(place) != nullptr) return;
-  if (const auto key = Hint(segments, place)) {
-    batch_.Add({.op = Op::kGet, .flags = Request::kIfOfType, .type = types::kSegment, .key = *key});
+  if (auto request = Hinted(segments, place)) {
+    request->flags |= Request::kIfOfType;
+    request->type = types::kSegment;
+    batch_.Add(*request);
     wanted_.push_back({.segments = &segments, .place = place});
     return;
   }
+  AddScan(segments, place);
+}
+
+// Asks for the item that has the place by a scan.
+void Lookup::AddScan(Segments& segments, std::string_view place) {
   const std::string_view behind = KeyOf(segments, place, true);
   batch_.Scan(Range::Between(behind.substr(0, behind.size() - 1), behind),
               {.limit = 1, .any_type = true, .seek_floor = true});
-  wanted_.push_back({.segments = &segments, .place = {}});
+  wanted_.push_back({.segments = &segments, .place = place});
+}
+
+void Lookup::AddMember(Segments& segments, uint8_t kind, std::string_view member) {
+  static const Function* const functions[] = {
+      FindFunction(types::FindFunctionName(types::kHash)),
+      FindFunction(types::FindFunctionName(types::kSet)),
+      FindFunction(types::FindFunctionName(types::kSortedSet))};
+  auto request = Hinted(segments, member);
+  if (!request) return AddScan(segments, member);
+  request->op = Op::kApply;
+  request->function = functions[kind == types::kHash ? 0 : kind == types::kSet ? 1 : 2];
+  request->value = member;
+  batch_.Add(*request);
+  wanted_.push_back({.segments = &segments, .place = member});
 }
 
 void Lookup::AddRange(Segments& segments, std::string_view from, std::string_view to,
@@ -189,11 +216,28 @@ std::optional<types::LargeRecord> Lookup::Execute(std::string_view key, uint8_t 
   const bool has_none = hints_ && !*hints_;
   hints_.reset();
   access_.Execute(batch_);
+  NoteHints();
   if (has_none) access_.hints()->Want(access_, wanted_.front().segments->id(), wanted_.size());
   const Outcome& out = batch_.outcome(record);
   if (out.verdict == Verdict::kRefused) access_.set_status(out.status);
   if (out.verdict != Verdict::kDone || !out.present || out.type != type) return std::nullopt;
   return types::ReadLargeRecord(out.value);
+}
+
+// Notes where items are in the tree, as far as the batch has told that.
+void Lookup::NoteHints() {
+  std::optional<SegmentHints::Reading> hints;
+  Part part = Part::kNames;
+  for (uint32_t slot = 0; slot < wanted_.size(); ++slot) {
+    const Outcome& out = batch_.outcome(slot);
+    const Segments& segments = *wanted_[slot].segments;
+    if (out.hint.bits == 0) continue;
+    if (!hints) hints.emplace(*access_.hints(), segments.id());
+    if (!*hints) return;
+    if (segments.part() != part) hints->BeginPart(segments.part());
+    part = segments.part();
+    if (hints->Find(wanted_[slot].place)) hints->NoteHint(out.hint);
+  }
 }
 
 // Corrects the hint by which a slot was read, if it was wrong.
@@ -225,21 +269,46 @@ std::optional<types::LargeRecord> Lookup::Run(std::string_view key, uint8_t kind
   return record;
 }
 
-std::optional<Segment> Lookup::Found(uint32_t call, std::string_view place) const {
-  std::string_view bytes;
-  if (batch_.requests()[call].op == Op::kGet) {
-    CheckHint(call);
-    if (!batch_.outcome(call).present) return std::nullopt;
-    bytes = batch_.outcome(call).value;
-  } else {
-    const ItemRange items = batch_.items(call);
-    const std::string_view prefix = wanted_[call].segments->prefix();
-    if (items.empty() || !items.front().key.starts_with(prefix)) return std::nullopt;
-    bytes = items.front().value;
+bool Lookup::FoundMember(uint32_t call, uint8_t kind, std::optional<Piece>* piece) const {
+  const Segments& segments = *wanted_[call].segments;
+  const std::string_view member = wanted_[call].place;
+  const Form form = FormOf(segments.part(), kind);
+  piece->reset();
+  if (batch_.requests()[call].op == Op::kApply) return FoundByFunction(call, form, piece);
+  const ItemRange items = batch_.items(call);
+  if (items.empty() || !items.front().key.starts_with(segments.prefix())) return false;
+  const auto segment = types::ReadSegment(items.front().value);
+  if (!segment || (segment->fence && member >= *segment->fence)) return false;
+  FindPieces(form, segment->body, std::span(&member, 1),
+             [&](size_t, const char*, const Piece* found) {
+               if (found != nullptr) *piece = *found;
+             });
+  return true;
+}
+
+// FoundMember, of a member that a function has looked for. Corrects the hint, if it was wrong.
+bool Lookup::FoundByFunction(uint32_t call, Form form, std::optional<Piece>* piece) const {
+  const Outcome& out = batch_.outcome(call);
+  if (out.verdict != Verdict::kDone) return false;
+  std::string_view rest = out.value;
+  switch (static_cast<types::SegmentFinding>(out.integer)) {
+    case types::SegmentFinding::kNone:
+      return true;
+    case types::SegmentFinding::kPiece:
+      return TakePiece(form, rest, &piece->emplace());
+    case types::SegmentFinding::kEndsBefore: {
+      const Segments& segments = *wanted_[call].segments;
+      const std::string next = SegmentKey(segments.id(), segments.part(), out.value);
+      access_.hints()->Learn(segments.id(), std::span(&next, 1));
+      return false;
+    }
+    case types::SegmentFinding::kNoSegment: {
+      const std::string gone(batch_.requests()[call].key);
+      access_.hints()->Learn(wanted_[call].segments->id(), {}, std::span(&gone, 1));
+      return false;
+    }
   }
-  auto segment = types::ReadSegment(bytes);
-  if (segment && segment->fence && place >= *segment->fence) return std::nullopt;
-  return segment;
+  return false;
 }
 
 }  // namespace skep::collections

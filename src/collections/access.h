@@ -10,7 +10,21 @@
 // older one, and the record at that version. Where hints (segment_hints.h) tell the key of an item
 // it is read by its key, else by a scan. A record that is the newest one says that the segments
 // are, too. A change requires what it has read to be as it was read anyway, so it needs no newest
-// state to begin with.
+// state to begin with. A Lookup of members (AddMember) brings their pieces only, where hints tell
+// the segments: a function finds each where it lies (types/large_find.h).
+//
+// Members that were looked up. Let R be the record of the key as it was in the newest state at some
+// moment of a call, and S the state that the Lookup has read.
+//   (L1) A record with the id of R in S says that the segments of S with that id are the key's
+//        collection in S.
+//   (L2) `writes` of an id grows with every write of a member, whatever key has it then, and is
+//        written with the member at one instant. So if it is as in R, the members in S are those of
+//        the key at the moment of R. If it is more, S is later than that moment, and S is a state
+//        that the key had during the call. Either way the pieces of S are a right answer.
+//   (L3) A function tells whether its segment has the place of the member in S (C1 of layout.h). So
+//        a wrong hint is noticed, and a segment that was divided or joined meanwhile is no matter.
+// A key that was deleted, renamed, overwritten or restored has another id, or none: (L1) fails. If
+// `writes` is less than in R, S may be from before the call.
 //
 // Thread safety: one owner.
 #pragma once
@@ -25,6 +39,7 @@
 #include <vector>
 
 #include "collections/layout.h"
+#include "collections/pieces.h"
 #include "collections/segment_hints.h"
 #include "engine/engine.h"
 #include "types/large_record.h"
@@ -176,26 +191,32 @@ class Lookup {
   bool IsEmpty() const { return wanted_.empty(); }
   // Asks for the item of the part that has the place, unless it was read.
   void Add(Segments& segments, std::string_view place);
+  // Asks for a member of a collection of this kind, in the part of members: one slot. Its bytes
+  // must outlive the object.
+  void AddMember(Segments& segments, uint8_t kind, std::string_view member);
   // Asks for the items of the part from that of one place to that of another, in their order, but
   // for at most `limit` of them. None of the part was read before.
   void AddRange(Segments& segments, std::string_view from, std::string_view to, uint32_t limit);
   // Reads them. What is not found, or has changed since an earlier read, is left to Find. Returns
   // the record of the key at that version; nothing if it had none.
   std::optional<types::LargeRecord> Run(std::string_view key, uint8_t kind);
-  // Likewise, but leaves the items to Found.
+  // Likewise, but leaves what was found to FoundMember.
   std::optional<types::LargeRecord> Execute(std::string_view key, uint8_t kind);
-  // The segment that the given call of Add has found, counted from 0; nothing if it does not have
-  // the place. Not for a part of blocks.
-  std::optional<Segment> Found(uint32_t call, std::string_view place) const;
+  // What the given call of AddMember has found, counted from 0: *piece becomes the member's piece
+  // in the part, or nothing if it is not there. False: its segment was not found.
+  bool FoundMember(uint32_t call, uint8_t kind, std::optional<Piece>* piece) const;
 
  private:
   std::string_view KeyOf(const Segments& segments, std::string_view place, bool behind);
-  std::optional<std::string_view> Hint(const Segments& segments, std::string_view place);
+  void AddScan(Segments& segments, std::string_view place);
+  std::optional<Request> Hinted(const Segments& segments, std::string_view place);
+  void NoteHints();
   void CheckHint(uint32_t slot) const;
+  bool FoundByFunction(uint32_t call, Form form, std::optional<Piece>* piece) const;
 
   struct Wanted {
     Segments* segments;
-    std::string_view place;  // of a slot that is done by a hint
+    std::string_view place;
   };
 
   Access& access_;

@@ -62,10 +62,11 @@ const Operand* MemberOperand(const Function& function) {
   return found == operands->end() ? nullptr : &found->second;
 }
 
-void SortEachOnce(std::vector<std::string_view>& names) {
-  std::ranges::sort(names);
-  const auto rest = std::ranges::unique(names);
-  names.erase(rest.begin(), rest.end());
+// Sorts the names from the one numbered `begin` on, and leaves each once.
+void SortEachOnce(size_t begin, std::vector<std::string_view>& names) {
+  const auto own = std::span(names).subspan(begin);
+  std::ranges::sort(own);
+  names.resize(names.size() - std::ranges::unique(own).size());
 }
 
 // Appends the members of an operand. One that is malformed has some of them: the function says what
@@ -123,32 +124,43 @@ bool MemberCalls::HasHints() const {
   return static_cast<bool>(SegmentHints::Reading(*access_.hints(), record_.id));
 }
 
-// Each call is answered from the segment of its member, at one version. The version is that of the
-// record that was the newest one, so it is the newest state at that moment (header).
 bool MemberCalls::ReadEach(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {
   const auto only_reads = [](const FunctionCall& call) { return call.function->reads_only; };
   if (access_.wants_newest() || !std::ranges::all_of(calls, only_reads)) return false;
-  std::vector<std::string_view> names;
-  names.reserve(calls.size());
-  Lookup lookup(access_);
+  std::vector<uint32_t> ends;  // of the members of each call
+  ends.reserve(calls.size());
+  names_.clear();
+  names_.reserve(calls.size());
+  const Function* function = nullptr;
+  Operand operand{};
   for (const FunctionCall& call : calls) {
-    AppendMembers(*MemberOperand(*call.function), call.operand, &names);
-    if (names.size() != static_cast<size_t>(&call - calls.data()) + 1) return false;
-    lookup.Add(change_.Of(Part::kMembers), names.back());
+    const size_t begin = names_.size();
+    if (call.function != function) operand = *MemberOperand(*call.function);
+    function = call.function;
+    AppendMembers(operand, call.operand, &names_);
+    if (names_.size() > begin + 1) SortEachOnce(begin, names_);
+    if (names_.size() > kReadsMax) return false;
+    ends.push_back(static_cast<uint32_t>(names_.size()));
   }
-  if (lookup.Execute(key_, kind_) != record_) return false;
+  if (names_.empty()) return false;
+  Lookup lookup(access_);
+  Segments& segments = change_.Of(Part::kMembers);
+  for (const std::string_view name : names_) lookup.AddMember(segments, kind_, name);
+  const auto then = lookup.Execute(key_, kind_);
+  if (!then || then->id != record_.id || then->writes < record_.writes) return false;
   const size_t answered = answers->size();
-  for (uint32_t i = 0; i < calls.size(); ++i) {
-    const auto segment = lookup.Found(i, names[i]);
-    if (!segment) {
-      answers->resize(answered);
-      return false;
-    }
+  uint32_t next = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
     seen_.clear();
-    FindPieces(FormOf(Part::kMembers, kind_), segment->body, std::span(&names[i], 1),
-               [&](size_t, const char*, const Piece* piece) {
-                 if (piece != nullptr) seen_.push_back(SmallPiece(*piece));
-               });
+    for (; next < ends[i]; ++next) {
+      std::optional<Piece> piece;
+      if (!lookup.FoundMember(next, kind_, &piece)) {
+        answers->resize(answered);
+        return false;
+      }
+      if (piece) seen_.push_back(SmallPiece(*piece));
+    }
+    if (kind_ == types::kSortedSet && seen_.size() > 1) std::ranges::sort(seen_, IsBefore);
     answers->push_back(LargeCall::AnswerOf(RunOnSeen(calls[i])));
   }
   return true;
@@ -310,7 +322,7 @@ bool MemberCalls::FindMembersOf(const FunctionCall& call) {
   if (FindExpected(call)) return true;
   names_.clear();
   AppendMembers(*MemberOperand(*call.function), call.operand, &names_);
-  SortEachOnce(names_);
+  SortEachOnce(0, names_);
   return FindOwn();
 }
 

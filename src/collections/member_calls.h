@@ -3,12 +3,14 @@
 // A function that names members sees a collection of those of them that there are. What has become
 // of the members that calls have named is one Change (change.h).
 //
-// Calls that only read, of one member each, are answered one by one (ReadEach). Other calls that
-// change nothing are answered from one state. One segment is read at one instant. Of
+// Calls that only read, of at most kReadsMax members together, are answered from the pieces of
+// these members, which one Lookup finds at one version (ReadEach; access.h has the argument). Other
+// calls that change nothing are answered from one state. One segment is read at one instant. Of
 // several the record says that they are of the newest state: either the record at the version at
 // which they were read is the one that was the newest beforehand, or the newest one afterwards is.
 //
-// Cost: of a call, a walk through its members' segments; of all calls, the change.
+// Cost: of a call, a walk through its members' segments; of all calls, the change. ReadEach makes
+// one batch for all its calls: a request for each member, and one for the record.
 //
 // Thread safety: one owner.
 #pragma once
@@ -26,6 +28,9 @@ namespace skep::collections {
 
 class MemberCalls : public JointCalls {
  public:
+  // The members that ReadEach looks up one by one: many members are fewer segments.
+  static constexpr size_t kReadsMax = 1024;
+
   MemberCalls(Access& access, std::string_view key, uint8_t kind, const types::LargeRecord& record)
       : JointCalls(access),
         key_(key),

@@ -1,6 +1,7 @@
 #include "collections/segment_hints.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/compare_bytes.h"
 #include "collections/access.h"
@@ -9,6 +10,25 @@ namespace skep::collections {
 namespace {
 
 bool IsBelow(std::string_view a, std::string_view b) { return CompareBytes(a, b) < 0; }
+
+// The first eight bytes from `from` on, in the order of the strings; those that are missing are
+// zeros.
+inline uint64_t HeadOf(std::string_view bytes, size_t from) {
+  constexpr size_t kBytes = sizeof(uint64_t);
+  const size_t left = bytes.size() - from;
+  uint64_t head = 0;
+  if (left >= kBytes) [[likely]] {
+    std::memcpy(&head, bytes.data() + from, kBytes);
+    return __builtin_bswap64(head);
+  }
+  if (left == 0) return 0;
+  if (bytes.size() >= kBytes) {
+    std::memcpy(&head, bytes.data() + bytes.size() - kBytes, kBytes);
+    return __builtin_bswap64(head) << (8 * (kBytes - left));
+  }
+  std::memcpy(&head, bytes.data() + from, left);
+  return __builtin_bswap64(head);
+}
 
 }  // namespace
 
@@ -42,31 +62,54 @@ void SegmentHints::Reading::BeginPart(Part part) {
   const auto& items = list_->items;
   const auto [begin, end] = std::ranges::equal_range(
       items, static_cast<unsigned char>(part), {},
-      [](std::string_view item) { return static_cast<unsigned char>(item.front()); });
+      [](const Item& item) { return static_cast<unsigned char>(item.name.front()); });
   at_ = begin_ = static_cast<size_t>(begin - items.begin());
   end_ = static_cast<size_t>(end - items.begin());
+  common_ = {};
+  if (end_ - begin_ < 3) return;
+  // They ascend, so what the second and the last one begin with, all between them begin with.
+  const std::string_view low = items[begin_ + 1].name.substr(1);
+  const std::string_view high = items[end_ - 1].name.substr(1);
+  const auto [differs, unused] = std::ranges::mismatch(low, high);
+  common_ = low.substr(0, static_cast<size_t>(differs - low.begin()));
 }
 
 std::optional<std::string_view> SegmentHints::Reading::Find(std::string_view place) {
   const auto& items = list_->items;
-  const auto is_not_above = [&](std::string_view item) {
-    return CompareBytes(item.substr(1), place) <= 0;
+  if (begin_ == end_) return std::nullopt;
+  size_t low = begin_ + 1;  // the first item that may be above the place
+  size_t high = end_;       // and the last one
+  const int order = CompareBytes(place.substr(0, common_.size()), common_);
+  if (order < 0) high = low;
+  if (order > 0) low = high;
+  const size_t common = common_.size();
+  const uint64_t head = order == 0 ? HeadOf(place, common) : 0;
+  const auto is_not_above = [&](size_t index) {
+    const std::string_view name = items[index].name;
+    const uint64_t own = HeadOf(name, 1 + common);
+    if (own != head) [[likely]]
+      return own < head;
+    return CompareBytes(name.substr(1 + common), place.substr(common)) <= 0;
   };
-  // Looks 1, 2, 4, ... items ahead first: places that are asked for together are close.
-  size_t low = at_ < end_ && is_not_above(items[at_]) ? at_ : begin_;
-  size_t step = 1;
-  while (low + step < end_ && is_not_above(items[low + step])) {
-    low += step;
-    step *= 2;
+  if (at_ >= low && at_ < high) {
+    const bool is_behind = is_not_above(at_);
+    (is_behind ? low : high) = is_behind ? at_ + 1 : at_;
+    for (size_t near = 0; is_behind && near < kNear && low < high; ++near) {
+      if (!is_not_above(low)) {
+        high = low;
+      } else {
+        ++low;
+      }
+    }
   }
-  const auto begin = items.begin();
-  const auto behind = std::partition_point(
-      begin + static_cast<ptrdiff_t>(low),
-      begin + static_cast<ptrdiff_t>(std::min(low + step, end_)), is_not_above);
-  const auto index = static_cast<size_t>(behind - begin);
-  if (index == begin_) return std::nullopt;
-  at_ = index - 1;
-  return list_->items[at_].substr(1);
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    is_not_above(middle) ? low = middle + 1 : high = middle;
+  }
+  at_ = low - 1;
+  const std::string_view separator = items[at_].name.substr(1);
+  const bool is_none = at_ == begin_ && CompareBytes(separator, place) > 0;
+  return is_none ? std::nullopt : std::optional(separator);
 }
 
 void SegmentHints::List::Begin(uint64_t of_id) {
@@ -79,11 +122,11 @@ void SegmentHints::List::Begin(uint64_t of_id) {
 }
 
 void SegmentHints::List::Add(std::string_view item) {
-  const auto used = [this] { return bytes.used() + items.size() * sizeof(std::string_view); };
+  const auto used = [this] { return bytes.used() + items.size() * sizeof(Item); };
   if (used() > kBytesMax) {
     // Keys that were erased take bytes until now.
     Scratch live;
-    for (std::string_view& kept : items) kept = live.Copy(kept);
+    for (Item& kept : items) kept.name = live.Copy(kept.name);
     bytes = std::move(live);
     if (used() > kBytesMax / 2) {
       is_too_large = true;
@@ -93,9 +136,10 @@ void SegmentHints::List::Add(std::string_view item) {
     }
   }
   if (is_too_large) return;
-  const bool is_behind = items.empty() || IsBelow(items.back(), item);
-  const auto at = is_behind ? items.end() : std::ranges::lower_bound(items, item, IsBelow);
-  if (at == items.end() || *at != item) items.insert(at, bytes.Copy(item));
+  const bool is_behind = items.empty() || IsBelow(items.back().name, item);
+  const auto at =
+      is_behind ? items.end() : std::ranges::lower_bound(items, item, IsBelow, &Item::name);
+  if (at == items.end() || at->name != item) items.insert(at, Item{.name = bytes.Copy(item)});
 }
 
 // Whether the next keys are to be read now.
@@ -126,7 +170,7 @@ bool SegmentHints::Want(Access& access, uint64_t id, size_t places) {
   const bool goes_on = static_cast<bool>(writing) && list.id == id && list.read_until == from;
   if (!goes_on || scanned.verdict != Verdict::kDone) return false;
   const size_t prefix_bytes = KeysOf(id).size();
-  for (const Item& item : batch.items(0)) list.Add(item.key.substr(prefix_bytes));
+  for (const skep::Item& item : batch.items(0)) list.Add(item.key.substr(prefix_bytes));
   list.read_until = scanned.more ? scanned.value : batch.requests()[0].other;
   list.is_complete = !scanned.more && !list.is_too_large;
   return list.is_complete;
@@ -150,9 +194,9 @@ void SegmentHints::List::Erase(std::span<const std::string_view> gone) {
   auto from = items.begin();  // not moved yet
   auto to = items.begin();
   for (const std::string_view item : gone) {
-    const auto at = std::lower_bound(from, items.end(), item, IsBelow);
+    const auto at = std::ranges::lower_bound(from, items.end(), item, IsBelow, &Item::name);
     to = to == from ? at : std::move(from, at, to);
-    from = at != items.end() && *at == item ? std::next(at) : at;
+    from = at != items.end() && at->name == item ? std::next(at) : at;
   }
   if (to != from) items.erase(std::move(from, items.end(), to), items.end());
 }

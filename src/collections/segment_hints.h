@@ -4,6 +4,10 @@
 // A scan of the tree finds each, but costs as much as the write. So the keys of collections that
 // are written again and again are kept here, sorted: a search of the list is a few comparisons.
 //
+// With each key goes a place in the tree, once it was read by a request that wants it
+// (Outcome::hint): a later request for the item begins there instead of at the root. A stale one
+// costs time, never correctness, and its request tells the right one.
+//
 // A hint may be wrong: segments are divided and joined by any thread. Whoever uses a hint checks
 // that the item is there and has the place, and if it has not tells what it has found: a key that
 // is gone, or one that was made.
@@ -17,7 +21,9 @@
 // not get the lock does without hints, or leaves them as they are. So a list may lack a
 // segment, and the hint for its places is then the segment before it, which says that it ends
 // earlier. Whoever gets the lock sees what was written under it before: each hold begins with an
-// acquire of the number that the holds before it have released.
+// acquire of the number that the holds before it have released. Readers of one list write places in
+// the tree beside each other: each is one atomic number (Item::place), and any of its values will
+// do.
 //
 // Memory: kBytesMax for each of kCollections collections. A list that has reached it is made anew
 // of the keys that are not erased; a collection whose keys take more than half of it then has no
@@ -69,6 +75,11 @@ class TryLock {
 };
 
 class SegmentHints {
+  // A key, and where its item was in the tree. Trivial, so that a list moves many at once.
+  struct Item {
+    std::string_view name;  // part and separator
+    uint64_t place = 0;     // Hint::bits; readers use std::atomic_ref
+  };
   struct List {
     TryLock lock;
     uint64_t id = 0;                  // 0: none
@@ -77,8 +88,8 @@ class SegmentHints {
     std::string read_until;           // the key up to which all were read
     std::atomic<uint64_t> wanted{0};  // places of `wanted_id` that were asked for
     uint64_t wanted_id = 0;
-    std::vector<std::string_view> items;  // part and separator, ascending
-    Scratch bytes;                        // of the items
+    std::vector<Item> items;  // ascending
+    Scratch bytes;            // of their names
 
     void Begin(uint64_t of_id);
     void Erase(std::span<const std::string_view> gone);
@@ -106,17 +117,29 @@ class SegmentHints {
     // Turns to a part.
     void BeginPart(Part part);
     // The separator of the item that seems to have the place; nothing if the part has no items.
-    // It lives as long as the object. Cost: a binary search, from the item on that was found
-    // last if the place is not before it.
+    // It lives as long as the object. Cost: a binary search, or less if the item is close behind
+    // the one that was found last. What all separators begin with is compared once.
     std::optional<std::string_view> Find(std::string_view place);
+    // Where the item that was found last was in the tree; 0: not known.
+    Hint hint() const {
+      return {std::atomic_ref(list_->items[at_].place).load(std::memory_order_relaxed)};
+    }
+    // It is there.
+    void NoteHint(Hint hint) {
+      std::atomic_ref(list_->items[at_].place).store(hint.bits, std::memory_order_relaxed);
+    }
 
    private:
+    // How many items behind the last one are looked at before the search.
+    static constexpr size_t kNear = 4;
+
     List& held_;
     const bool is_locked_;
-    const List* list_ = nullptr;
+    List* list_ = nullptr;
     size_t begin_ = 0;  // of the part
     size_t end_ = 0;
-    size_t at_ = 0;  // the item that was found last
+    size_t at_ = 0;            // the item that was found last
+    std::string_view common_;  // what all separators but the first begin with
   };
 
   // So many places of the collection, of which there are no hints, were asked for. Reads keys if it

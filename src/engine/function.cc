@@ -13,6 +13,7 @@
 #include "types/hash_fields.h"
 #include "types/large_counts.h"
 #include "types/large_exchange.h"
+#include "types/large_find.h"
 #include "types/large_put.h"
 #include "types/large_record.h"
 #include "types/large_segment.h"
@@ -41,6 +42,7 @@ struct Registry {
     Add(types::HyperLogLogFunctions());
     Add(types::LargeCountsFunctions());
     Add(types::LargeExchangeFunctions());
+    Add(types::LargeFindFunctions());
     Add(types::LargePutFunctions());
     Add(types::LargeRecordFunctions());
     Add(types::LargeSegmentFunctions());

@@ -198,6 +198,74 @@ TEST(CollectionsThreads, SumsOfScores) {
   EXPECT_STREQ(engine.Verify(), nullptr);
 }
 
+// Goal: a call that reads two fields sees them as one write left them, and never an older write
+// than a call before it; beside writers, and beside a thread that divides and joins segments.
+// Method: each thread but the last writes pairs of fields, which lie in segments far from each
+// other, with rising numbers, and reads pairs of all threads, its own among them, before its write
+// is released. The last one sets and deletes fields between.
+TEST(CollectionsThreads, PairsOfFields) {
+  constexpr int kPairs = 8;
+  World world(256);
+  Engine& engine = world.engine();
+  const auto left = [](int pair) { return "a" + std::to_string(100 + pair); };
+  const auto right = [](int pair) { return "z" + std::to_string(100 + pair); };
+  Words all;
+  for (int i = 0; i < 1500; ++i) {
+    all.push_back("m" + std::to_string(1000 + i));
+    all.push_back("value");
+  }
+  for (int pair = 0; pair < kThreads * kPairs; ++pair) {
+    for (const std::string& field : {left(pair), right(pair)}) {
+      all.push_back(field);
+      all.push_back("0");
+    }
+  }
+  Call(engine, "hash", "hash-set", TextsOperand(all));
+  RunThreads([&](int thread) {
+    std::vector<int> seen(kThreads * kPairs);
+    for (int i = 0; i < kCalls; ++i) {
+      if (thread == kThreads - 1) {
+        Words words;
+        for (int each = 0; each < 20; ++each) {
+          words.push_back("m" + std::to_string(1000 + (i * 37 + each) % 1500) + "+");
+          if (i % 2 == 0) words.push_back("value");
+        }
+        Call(engine, "hash", i % 2 == 0 ? "hash-set" : "hash-delete", TextsOperand(words));
+        continue;
+      }
+      const int own = thread * kPairs + i % kPairs;
+      const std::string number = std::to_string(i);
+      const std::string pair_now = TextsOperand({left(own), number, right(own), number});
+      Batch write;
+      write.Apply("hash", Named("hash-set"), pair_now);
+      engine.Execute(write);
+      Batch batch;
+      const auto pair_of = [&](int call) {
+        return call == 0 ? own : (i * 5 + call * 3) % (kThreads * kPairs);
+      };
+      for (int call = 0; call < 4; ++call) {
+        const std::string pair = TextsOperand({left(pair_of(call)), right(pair_of(call))});
+        batch.Apply("hash", Named("hash-get"), batch.scratch().Copy(pair));
+      }
+      engine.AwaitRelease(engine.Execute(batch));
+      for (int call = 0; call < 4; ++call) {
+        types::Texts texts;
+        ASSERT_TRUE(types::TakeTexts(batch.outcome(static_cast<uint32_t>(call)).value, &texts));
+        ASSERT_EQ(texts.size(), 2u);
+        EXPECT_EQ(texts[0], texts[1]);
+        int& last = seen[static_cast<size_t>(pair_of(call))];
+        const int now = std::stoi(std::string(texts[0]));
+        EXPECT_GE(now, last);
+        if (call == 0) {
+          EXPECT_EQ(now, i);
+        }
+        last = now;
+      }
+    }
+  });
+  EXPECT_STREQ(engine.Verify(), nullptr);
+}
+
 // Goal: conversions, deletes, renames and sweeps of the same keys by many threads leave whole
 // collections and no part that nobody has.
 // Method: threads fill a collection until it is large, rename it to and fro, delete it and

@@ -1,0 +1,94 @@
+#include "types/large_find.h"
+
+#include "base/compare_bytes.h"
+#include "types/collection.h"
+#include "types/hash_fields.h"
+#include "types/large_segment.h"
+#include "types/short_texts.h"
+
+namespace skep::types {
+namespace {
+
+constexpr std::string_view kFindField = "large-segment-field";
+constexpr std::string_view kFindMember = "large-segment-member";
+constexpr std::string_view kFindScore = "large-segment-score";
+
+// The bytes of the piece at the front, if it has short texts and no deadline; else 0. `name`: the
+// bytes of its first text.
+template <uint8_t kKind>
+inline size_t ShortPieceBytes(std::string_view from, size_t* name) {
+  *name = ShortTextBytes(from);
+  if (*name == 0 || kKind == kSet) return *name;
+  const std::string_view rest = Behind(from, *name);
+  if (kKind == kSortedSet) return rest.size() >= sizeof(double) ? *name + sizeof(double) : 0;
+  const size_t value = ShortTextBytes(rest);
+  return value == 0 ? 0 : *name + value;
+}
+
+// Takes any piece from the front. False: the bytes do not begin with one.
+template <uint8_t kKind>
+[[gnu::noinline]] bool TakeAnyPiece(std::string_view& from, std::string_view* member) {
+  if (kKind == kHash) {
+    HashField field;
+    if (!TakeHashField(from, &field)) return false;
+    *member = field.name;
+    return true;
+  }
+  if (!TakeText(from, member)) return false;
+  if (kKind == kSet) return true;
+  if (from.size() < sizeof(double)) return false;
+  from.remove_prefix(sizeof(double));
+  return true;
+}
+
+FunctionEffect Found(SegmentFinding finding, std::string_view returned = {}) {
+  return {.returned = returned, .integer = static_cast<int64_t>(finding)};
+}
+
+template <uint8_t kKind>
+FunctionEffect FindIn(std::string_view body, std::string_view wanted) {
+  while (!body.empty()) {
+    size_t name = 0;
+    size_t bytes = ShortPieceBytes<kKind>(body, &name);
+    bool is_wanted = false;
+    if (bytes != 0) [[likely]] {
+      is_wanted = AreEqual(ShortText(body, name), wanted);
+    } else {
+      std::string_view rest = body;
+      std::string_view member;
+      if (!TakeAnyPiece<kKind>(rest, &member)) return Failure(kNoCollection);
+      bytes = body.size() - rest.size();
+      is_wanted = member == wanted;
+    }
+    if (is_wanted) return Found(SegmentFinding::kPiece, body.substr(0, bytes));
+    body = Behind(body, bytes);
+  }
+  return Found(SegmentFinding::kNone);
+}
+
+template <uint8_t kKind>
+FunctionEffect Find(const FunctionInput& input) {
+  if (!input.value) return Found(SegmentFinding::kNoSegment);
+  const auto segment = ReadSegment(*input.value);
+  if (!segment) return Failure(kNoCollection);
+  if (segment->fence && CompareBytes(input.operand, *segment->fence) >= 0) {
+    return Found(SegmentFinding::kEndsBefore, *segment->fence);
+  }
+  return FindIn<kKind>(segment->body, input.operand);
+}
+
+constexpr TypeFunction kLargeFindFunctions[] = {
+    {kFindField, Find<kHash>, kSegment, true},
+    {kFindMember, Find<kSet>, kSegment, true},
+    {kFindScore, Find<kSortedSet>, kSegment, true},
+};
+
+}  // namespace
+
+std::string_view FindFunctionName(uint8_t kind) {
+  return kind == kHash ? kFindField : kind == kSet ? kFindMember : kFindScore;
+}
+
+std::span<const TypeFunction> LargeFindFunctions() { return kLargeFindFunctions; }
+
+}  // namespace skep::types
