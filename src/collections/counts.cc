@@ -509,16 +509,18 @@ bool Counts::Visit(std::span<const uint64_t> ranks, const VisitPiece& visit) {
       own.rank += segment.pieces;
       return true;
     }
-    std::string_view body = segment.body;
-    Piece piece;
     const Below is_before(form, own.range.from);
-    while (own.next < own.end && !body.empty() && TakePiece(form, body, &piece)) {
-      if (is_partly_before && is_before(piece.place)) continue;
-      for (; own.next < own.end && ranks[own.next] == own.rank; ++own.next) {
-        visit(own.next, piece, item);
+    WithForm(form, [&](auto of) {
+      std::string_view body = segment.body;
+      Piece piece;
+      while (own.next < own.end && !body.empty() && TakePiece(of, body, &piece)) {
+        if (is_partly_before && is_before(piece.place)) continue;
+        for (; own.next < own.end && ranks[own.next] == own.rank; ++own.next) {
+          visit(own.next, piece, item);
+        }
+        ++own.rank;
       }
-      ++own.rank;
-    }
+    });
     return own.next < own.end;
   };
   return view_.ForEachOf(MainPart(kind_), walks, visit_segment) &&

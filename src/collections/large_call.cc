@@ -139,13 +139,14 @@ bool LargeCall::ReadTogether(std::span<const FunctionCall> calls, std::vector<An
   size_t bytes = 0;
   size_t expected_bytes = 0;
   const size_t work_before = access_.work();
+  const size_t expected = Ranked::Draws(*calls.front().function) ? kExpectedDraws : kExpectedCalls;
   const auto done = [&] { return bytes + access_.work() - work_before; };
   for (size_t i = 0; i < calls.size(); ++i) {
     const FunctionCall& call = calls[i];
-    if (kind_ == types::kSortedSet && i % kExpectedCalls == 0) {
+    if (kind_ != types::kList && i % expected == 0) {
       if (done() > kTogetherBytesMax) break;
       const size_t before = done();
-      const auto some = calls.subspan(i, std::min(kExpectedCalls, calls.size() - i));
+      const auto some = calls.subspan(i, std::min(expected, calls.size() - i));
       if (!ranked.Expect(*view, counts, some)) return false;
       expected_bytes += done() - before;
     }

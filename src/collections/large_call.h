@@ -41,6 +41,8 @@ class LargeCall {
  public:
   static constexpr size_t kTogetherBytesMax = 64 * 1024;
   static constexpr size_t kExpectedCalls = 16;
+  // For how many draws members are read ahead: more share the nodes that they count by.
+  static constexpr size_t kExpectedDraws = 64;
 
   // `record`: of the collection under the key, as it was read with `access`.
   LargeCall(Access& access, std::string_view key, uint8_t kind, const types::LargeRecord& record)
@@ -52,7 +54,7 @@ class LargeCall {
   // Whether it is a function that only reads what Ranked or LargeList reads of a collection.
   static bool ReadsView(const Function& function);
   // Answers such calls in one view, at least the first, until they have read kTogetherBytesMax, but
-  // for what is read ahead for kExpectedCalls, or one is too long.
+  // for what is read ahead for kExpectedCalls, or kExpectedDraws, or one is too long.
   // False: as Apply.
   bool ReadTogether(std::span<const FunctionCall> calls, std::vector<Answer>* answers);
   // The collection in its small form; nothing as above. If `seen` is given it becomes the record of

@@ -37,12 +37,12 @@ bool IsRank(const Function& function) {
   return &function == from_begin || &function == RankFromEnd();
 }
 
-// Indexes below `members`, distinct and ascending, or for a negative count any.
-std::vector<uint64_t> DrawRanks(uint64_t members, const types::DrawRequest& request) {
+// Appends indexes below `members`, distinct and ascending, or for a negative count any.
+void AppendDraws(uint64_t members, const types::DrawRequest& request, std::vector<uint64_t>* to) {
   SeededRandom draws(request.seed);
-  std::vector<uint64_t> drawn;
-  for (int64_t i = request.count; i < 0; ++i) drawn.push_back(draws.Below(members));
-  if (request.count < 0) return drawn;
+  for (int64_t i = request.count; i < 0; ++i) to->push_back(draws.Below(members));
+  if (request.count == 1) return to->push_back(draws.Below(members));
+  if (request.count <= 0) return;
   // Floyd: all sets of that size are as likely.
   std::set<uint64_t> chosen;
   const auto wanted = static_cast<uint64_t>(request.count);
@@ -50,7 +50,7 @@ std::vector<uint64_t> DrawRanks(uint64_t members, const types::DrawRequest& requ
     const uint64_t at = draws.Below(i + 1);
     chosen.insert(chosen.contains(at) ? i : at);
   }
-  return {chosen.begin(), chosen.end()};
+  to->insert(to->end(), chosen.begin(), chosen.end());
 }
 
 }  // namespace
@@ -82,6 +82,8 @@ bool Ranked::Has(const Function& function) {
   return names.contains(function.name);
 }
 
+bool Ranked::Draws(const Function& function) { return function.name.ends_with("-draw"); }
+
 std::optional<Answer> Ranked::Failed() const {
   if (access_.status().ok()) return std::nullopt;
   Answer answer;
@@ -104,11 +106,48 @@ std::optional<Answer> Ranked::ApplyTo(View& view, Counts& counts, const Function
   const std::string_view name = function.name;
   if (name.ends_with("-scan")) return ScanMembers(access_, view, kind_, operand);
   if (IsRank(function)) return Rank(view, operand, &function == RankFromEnd());
-  if (name.ends_with("-draw")) return Draw(view, function, operand);
+  if (Draws(function)) return Draw(view, function, operand);
   return Range(view, function, operand);
 }
 
 bool Ranked::Expect(View& view, Counts& counts, std::span<const FunctionCall> calls) {
+  return ExpectDraws(view, counts, calls) && ExpectRanks(view, counts, calls);
+}
+
+// Draws for calls of few draws each.
+bool Ranked::ExpectDraws(View& view, Counts& counts, std::span<const FunctionCall> calls) {
+  std::vector<std::string_view> operands;
+  for (const FunctionCall& call : calls) {
+    if (!Draws(*call.function) || DrawsMost(view.record(), call.operand)) continue;
+    const auto request = types::ReadDrawRequest(call.operand);
+    if (std::abs(request->count) <= kDrawnAheadMax) operands.push_back(call.operand);
+  }
+  return operands.empty() || DrawFor(view, counts, operands);
+}
+
+// Draws for calls with these operands, and notes what each has got. False: the view is gone.
+bool Ranked::DrawFor(View& view, Counts& counts, std::span<const std::string_view> operands) {
+  std::vector<uint64_t> drawn;
+  for (const std::string_view operand : operands) {
+    const size_t begin = pieces_.size() + drawn.size();
+    AppendDraws(view.record().members, *types::ReadDrawRequest(operand), &drawn);
+    drawn_.push_back(
+        {.operand = operand.data(), .begin = begin, .end = pieces_.size() + drawn.size()});
+  }
+  std::vector<size_t> order(drawn.size());  // of the draws, by their ranks
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t draw) { return drawn[draw]; });
+  std::vector<uint64_t> ranks;
+  ranks.reserve(drawn.size());
+  for (const size_t draw : order) ranks.push_back(drawn[draw]);
+  const size_t first = pieces_.size();
+  pieces_.resize(first + drawn.size());
+  return counts.Visit(ranks, [&](size_t index, const Piece& piece, const Item&) {
+    pieces_[first + order[index]] = access_.scratch().Copy(piece.bytes);
+  });
+}
+
+bool Ranked::ExpectRanks(View& view, Counts& counts, std::span<const FunctionCall> calls) {
   std::vector<std::string_view> members;
   for (const FunctionCall& call : calls) {
     const auto member = IsRank(*call.function) ? types::OnlyText(call.operand) : std::nullopt;
@@ -337,23 +376,14 @@ std::optional<Answer> Ranked::Draw(View& view, const Function& function, std::st
   if (DrawsMost(view.record(), operand)) {
     return LargeCall(access_, key_, kind_, view.record()).All(function, operand);
   }
-  const auto request = types::ReadDrawRequest(operand);
-  const uint64_t members = view.record().members;
-  const auto drawn = DrawRanks(members, *request);
-  std::vector<size_t> order(drawn.size());  // of the draws, by their ranks
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t draw) { return drawn[draw]; });
-  std::vector<uint64_t> ranks;
-  ranks.reserve(drawn.size());
-  for (const size_t draw : order) ranks.push_back(drawn[draw]);
-  std::vector<std::string> found(drawn.size());
-  const bool is_read = counts_->Visit(ranks, [&](size_t index, const Piece& piece, const Item&) {
-    found[order[index]] = piece.bytes;
-  });
-  if (!is_read) return Failed();
+  const bool is_ahead =
+      next_drawn_ < drawn_.size() && drawn_[next_drawn_].operand == operand.data();
+  if (!is_ahead && !DrawFor(view, *counts_, std::span(&operand, 1))) return Failed();
+  const Drawn drawn = is_ahead ? drawn_[next_drawn_++] : drawn_.back();
+  if (!is_ahead) drawn_.pop_back();
   Answer answer;
-  for (const std::string& bytes : found) {
-    std::string_view field = bytes;
+  for (size_t i = drawn.begin; i < drawn.end; ++i) {
+    std::string_view field = pieces_[i];
     uint64_t deadline_ms = 0;
     if (kind_ == types::kHash && types::TakeFieldDeadline(field, &deadline_ms) &&
         deadline_ms <= access_.now_ms()) {
@@ -361,7 +391,7 @@ std::optional<Answer> Ranked::Draw(View& view, const Function& function, std::st
     }
     answer.value += field;
   }
-  if (kind_ == types::kSet) answer.integer = static_cast<int64_t>(found.size());
+  if (kind_ == types::kSet) answer.integer = static_cast<int64_t>(drawn.end - drawn.begin);
   return answer;
 }
 

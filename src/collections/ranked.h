@@ -8,7 +8,7 @@
 // All are read in a view (view.h).
 //
 // Calls that only read and arrive together are answered from one view, which reads each node of
-// counts once.
+// counts once. The members that several calls draw are read together (Expect).
 //
 // Cost: of a rank, a node of each level of counts and the segments of one of its ranges (counts.h);
 // of a range, its segments, too. Of members that are drawn, that for each, but at most that of the
@@ -51,12 +51,14 @@ class Ranked {
 
   // Whether it is one of the functions above.
   static bool Has(const Function& function);
+  // Whether it is one of those that draw members.
+  static bool Draws(const Function& function);
   // Whether a read of the whole collection is the cheaper way for a DrawRequest.
   static bool DrawsMost(const types::LargeRecord& record, std::string_view operand);
   // As LargeCall::Apply.
   std::optional<Answer> Apply(const Function& function, std::string_view operand);
-  // Reads what calls that follow in the view will look at, if that is known of their functions: the
-  // ranks that they ask for. False: the view is gone.
+  // Reads what calls that follow in the view will look at, in their order, if that is known of
+  // their functions: the ranks that they ask for, and what they draw. False: the view is gone.
   bool Expect(View& view, Counts& counts, std::span<const FunctionCall> calls);
   // As Apply, in a view of its record, whose ranks are counted by `counts`. A call that asks for a
   // rank was expected.
@@ -68,6 +70,17 @@ class Ranked {
                      bool* is_too_long = nullptr);
 
  private:
+  // A call that draws more is not drawn for ahead.
+  static constexpr int64_t kDrawnAheadMax = 16;
+  // What was drawn for a call.
+  struct Drawn {
+    const char* operand;
+    size_t begin, end;  // of pieces_
+  };
+
+  bool ExpectRanks(View& view, Counts& counts, std::span<const FunctionCall> calls);
+  bool ExpectDraws(View& view, Counts& counts, std::span<const FunctionCall> calls);
+  bool DrawFor(View& view, Counts& counts, std::span<const std::string_view> operands);
   std::optional<Answer> Rank(View& view, std::string_view operand, bool from_end);
   std::optional<Answer> Range(View& view, const Function& function, std::string_view operand);
   std::optional<Answer> ByRank(View& view, const Function& function, types::RangeRequest request,
@@ -87,6 +100,9 @@ class Ranked {
   const types::LargeRecord record_;
   Counts* counts_ = nullptr;                    // of the view of the call
   std::map<std::string_view, uint64_t> ranks_;  // of members that calls which were expected name
+  std::vector<std::string_view> pieces_;        // that were drawn
+  std::vector<Drawn> drawn_;                    // in the order of their calls
+  size_t next_drawn_ = 0;                       // of drawn_
 };
 
 }  // namespace skep::collections
