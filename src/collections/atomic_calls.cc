@@ -197,14 +197,18 @@ AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
     if (key.calls->members() == 0) return End::kNotSo;
     const FunctionCall call = {.function = r.function, .operand = r.value};
     if (!key.calls->CanMake(call)) return End::kNotSo;
+    if (JointCalls::IsLong(access_, key.kind, key.record, call)) return End::kLong;
     if (!key.calls->Make(call, &answer)) return End::kAgain;
+    if (answer.is_too_long) return End::kLong;
     if (key.calls->members() == 0) key.erased_slot = slot;
     return answer.status.ok() ? End::kDone : End::kNotSo;
   }
   key.is_read = true;
+  if (r.op != Op::kApply && access_.IsTooLong(key.record, key.record.members)) return End::kLong;
   LargeCall call(access_, r.key, key.kind, key.record);
   auto read = r.op == Op::kApply ? call.Apply(*r.function, r.value) : call.Whole();
   if (!read) return End::kAgain;
+  if (read->is_too_long) return End::kLong;
   if (!read->status.ok()) return End::kNotSo;
   answer = std::move(*read);
   // The view was of a state between the record that was read before and the one that is read now.
@@ -221,6 +225,7 @@ AtomicCalls::End AtomicCalls::Make() {
     if (!IsCall(r) || slots_[slot].deed == Deed::kNothing) continue;
     const End end = MakeCall(keys_.find(r.key)->second, slot);
     if (end != End::kDone) return end;
+    if (IsTooMuch()) return End::kLong;
   }
   return End::kDone;
 }

@@ -19,6 +19,9 @@
 // its members and gets new ones, or is looked for by another request, or a range is; and if a part
 // of the batch behind the first one has a call beside other requests: that part alone may fail.
 //
+// Long calls. A call that is longer than Access::portion_bytes_max() ends it, and so do calls that
+// have looked at kPortionsMax times as much together: nothing is done then.
+//
 // Without memory. What only frees memory is never refused (engine.h). A batch that was refused for
 // memory is done once more without the parts that may store something, each of which is refused for
 // itself.
@@ -44,13 +47,14 @@ namespace skep::collections {
 
 class AtomicCalls {
  public:
-  enum class End : uint8_t { kDone, kAgain, kNotSo };
+  enum class End : uint8_t { kDone, kAgain, kNotSo, kLong };
+  static constexpr size_t kPortionsMax = 4;
   // Writes the answer of a slot into the batch that the caller has.
   using Fill = std::function<void(uint32_t slot, uint8_t kind, const Answer& answer)>;
 
   // `large`: the keys of points of collections in the batch that have a large one.
   AtomicCalls(Access& access, Batch& batch, std::span<const std::string_view> large)
-      : access_(access), batch_(batch), slots_(batch.size()) {
+      : access_(access), batch_(batch), work_before_(access.work()), slots_(batch.size()) {
     for (const std::string_view key : large) keys_.try_emplace(key);
   }
 
@@ -91,6 +95,10 @@ class AtomicCalls {
   bool ReadRecords();
   End Make();
   End MakeCall(Key& key, uint32_t slot);
+  // Whether the calls so far have looked at more than they may.
+  bool IsTooMuch() const {
+    return (access_.work() - work_before_) / kPortionsMax > access_.portion_bytes_max();
+  }
   End ResolveOperand(uint32_t slot);
   End Foresee(uint32_t slot);
   bool MissesOne() const;
@@ -102,6 +110,7 @@ class AtomicCalls {
 
   Access& access_;
   Batch& batch_;
+  const size_t work_before_;
   Status refusal_;  // of the slots that a part is refused for
   std::map<std::string_view, Key> keys_;
   std::vector<Slot> slots_;

@@ -32,6 +32,27 @@ std::vector<std::string_view> KeysToLock(const Batch& batch) {
   return keys;
 }
 
+// Leaves the batch to a caller that may wait, and has time for it.
+void PostponeAll(Batch& batch) {
+  BatchWriter out(batch);
+  for (uint32_t slot = 0; slot < batch.size(); ++slot) out.Postpone(slot);
+  out.set_applied(false);
+}
+bool IsPostponed(const Batch& batch) {
+  return !batch.empty() && batch.outcome(0).verdict == Verdict::kPostponed;
+}
+
+// Whether these collections have more bytes together than the calls of the batch may look at.
+bool AreTooLarge(Access& access, const Batch& batch, std::span<const std::string_view> keys) {
+  if (batch.portion_bytes_max() == SIZE_MAX) return false;
+  uint64_t bytes = 0;
+  for (const std::string_view key : keys) {
+    const auto record = access.Record(key, types::KindOf(access.TypeOf(key)));
+    if (record) bytes += record->bytes;
+  }
+  return bytes > batch.portion_bytes_max();
+}
+
 // Makes the outcome of a get that of a function that only reads, which no snapshot runs.
 void RunOnValue(const Function& function, std::string_view operand, BatchWriter& out,
                 uint32_t slot) {
@@ -53,25 +74,37 @@ Version CollectionEngine::ExecuteAtomic(Batch& batch, const Needs& needs) {
   const auto keys = KeysToLock(batch);
   bool is_done = false;
   for (int tries = 0; tries < kTriesMax && !is_done; ++tries) {
-    turnstiles_.Pass(keys);
+    if (!Pass(batch, keys)) {
+      PostponeAll(batch);
+      return access.ticket();
+    }
     is_done = TryAtomic(access, batch, keys, needs);
   }
   if (!is_done) {
-    const Turnstiles::Turn turn(turnstiles_, keys);
+    const Turnstiles::Turn turn(turnstiles_, keys, WaitOf(batch));
+    if (!turn) {
+      PostponeAll(batch);
+      return access.ticket();
+    }
     for (int tries = 0; tries < kTurnTriesMax && !is_done; ++tries) {
       is_done = TryAtomic(access, batch, keys, needs);
     }
   }
   if (!is_done) BatchWriter(batch).RefuseAll(types::kNoCollection);
-  ConvertOutgrown(access, batch);
+  if (!IsPostponed(batch)) ConvertOutgrown(access, batch);
   return access.ticket();
 }
 
-// False: a large collection has changed meanwhile, and nothing was done.
+// False: a large collection has changed meanwhile, and nothing was done. True also if the batch is
+// left out.
 bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
                                  const std::vector<std::string_view>& keys, const Needs& needs) {
   access.Forget();
-  const KeyLocks::Held held(locks_, keys);
+  const KeyLocks::Held held(locks_, keys, WaitOf(batch));
+  if (!held) {
+    PostponeAll(batch);
+    return true;
+  }
   std::optional<Moves> moves;
   if (needs.moves && has_hidden_.load(std::memory_order_relaxed)) {
     moves.emplace(access, batch);
@@ -104,6 +137,12 @@ bool CollectionEngine::TryLarge(Access& access, Batch& batch,
   const auto end =
       AtomicCalls(access, batch, large).Try(traits().value_bytes_max, fill, &no_memory);
   if (end == AtomicCalls::End::kAgain) return false;
+  const bool is_left_out = end == AtomicCalls::End::kLong ||
+                           (end == AtomicCalls::End::kNotSo && AreTooLarge(access, batch, large));
+  if (is_left_out) {
+    PostponeAll(batch);
+    return true;
+  }
   if (end == AtomicCalls::End::kNotSo && !TryWhole(access, batch, large, &no_memory)) return false;
   if (no_memory.ok()) return true;
   // A part that stores nothing is not refused for memory, so the batch is done without the others.
@@ -114,6 +153,9 @@ bool CollectionEngine::TryLarge(Access& access, Batch& batch,
       return true;
     case AtomicCalls::End::kAgain:
       return false;
+    case AtomicCalls::End::kLong:
+      PostponeAll(batch);
+      return true;
     case AtomicCalls::End::kNotSo:
       BatchWriter(batch).RefuseAll(no_memory);
       return true;
@@ -161,18 +203,32 @@ Version CollectionEngine::ReadAtSnapshot(Batch& batch) {
     }
     at = *opened;
   }
+  bool is_left_out = false;
   ForEachPart(batch, [&](const skep::Part& part) {
-    return ReadPart(batch, out, part, at) || !part.is_first;
+    const bool is_read = ReadPart(batch, out, part, at);
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+      is_left_out = is_left_out || IsTooMuch(batch, slot);
+    }
+    return (is_read || !part.is_first) && !is_left_out;
   });
+  if (is_left_out) PostponeAll(batch);
   if (batch.snapshot().id == 0) inner().CloseSnapshot(at);
   return at.version;
 }
 
-// False: a request was refused, so nothing of the part counts.
+// Whether the batch leaves out what is as long as this slot is, or as all slots so far are. At a
+// snapshot each slot says for itself that it is too long.
+bool CollectionEngine::IsTooMuch(const Batch& batch, uint32_t slot) {
+  if (!LeavesOut(batch) || batch.snapshot().id != 0) return false;
+  return batch.IsTooLong(slot) || batch.work_bytes() / kPortionsMax > batch.portion_bytes_max();
+}
+
+// False: a request was refused, so nothing of the part counts, or the rest is too much.
 bool CollectionEngine::ReadPart(Batch& batch, BatchWriter& out, const skep::Part& part,
                                 SnapshotRef at) {
   for (uint32_t slot = part.begin; slot < part.end; ++slot) {
     ReadSlot(batch, out, slot, at);
+    if (IsTooMuch(batch, slot)) return false;
     if (batch.outcome(slot).verdict != Verdict::kRefused) continue;
     out.Abort(part, slot);
     return false;
@@ -296,17 +352,18 @@ void CollectionEngine::ConvertOutgrown(Access& access, const Batch& batch) {
   std::ranges::sort(keys);
   const auto rest = std::ranges::unique(keys);
   keys.erase(rest.begin(), rest.end());
-  for (const std::string_view key : keys) ConvertIfOutgrown(access, key);
+  for (const std::string_view key : keys) ConvertIfOutgrown(access, key, WaitOf(batch));
 }
 
-void CollectionEngine::ConvertIfOutgrown(Access& access, std::string_view key) {
+void CollectionEngine::ConvertIfOutgrown(Access& access, std::string_view key, Wait wait) {
   Batch look;
   look.Add({.op = Op::kGet, .flags = Request::kNoValue, .key = key});
   const Outcome& found = access.Execute(look).outcome(0);
   const bool is_outgrown =
       IsCollection(found.type) && static_cast<uint64_t>(found.integer) > value_bytes_;
-  Status unwanted;  // without memory it stays in one value
-  if (is_outgrown) MakeLarge(access, key, found.type, &unwanted);
+  // Without memory, or without the lock, it stays in one value until it is written again.
+  Status unwanted;
+  if (is_outgrown) MakeLarge(access, key, found.type, wait, &unwanted);
 }
 
 }  // namespace skep::collections

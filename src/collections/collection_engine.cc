@@ -39,10 +39,12 @@ bool HasParts(Engine& engine) {
   return look.outcome(0).present && look.outcome(0).type == types::kSegment;
 }
 
-CollectionEngine::CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes)
+CollectionEngine::CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes,
+                                   MemoryBudget* budget)
     : ForwardingEngine(std::move(inner)),
       value_bytes_(value_bytes),
       segment_bytes_(std::clamp(value_bytes / 4, kSegmentBytesMin, kSegmentBytesMax)),
+      segment_hints_(budget),
       sweeper_(locks_) {}
 
 // ---- What is hidden ----
@@ -201,6 +203,7 @@ void CollectionEngine::CountDeletedAll(Batch& batch) {
     if (batch.requests()[slot].op == Op::kDeleteAll && is_done) deleted = &outcome;
   }
   const int64_t hidden = hidden_items_.EndDelete(deleted != nullptr ? deleted->version : 0);
+  if (deleted != nullptr) segment_hints_.ForgetAll();
   if (deleted != nullptr) deleted->integer = std::max<int64_t>(deleted->integer - hidden, 0);
 }
 
@@ -270,7 +273,7 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
   size_t group_max = kGroupMax;
   do {
     const Request& first = batch.requests()[slots.front()];
-    if (MayWait(batch, first.key)) break;
+    if (!Pass(batch, std::span(&first.key, 1))) break;
     const Function* const function = first.op == Op::kApply ? first.function : nullptr;
     const bool reads_view = function != nullptr && LargeCall::ReadsView(*function);
     const auto is_like_first = [&](uint32_t slot) {
@@ -303,6 +306,16 @@ Version CollectionEngine::DoOfKey(Batch& batch, std::span<const uint32_t> slots)
   return ticket;
 }
 
+// Waits while another call has the turn at one of the keys. False: another one has, and the batch
+// must not wait: what is to be done stays postponed.
+bool CollectionEngine::Pass(const Batch& batch, std::span<const std::string_view> keys) {
+  if (!LeavesOut(batch)) {
+    turnstiles_.Pass(keys);
+    return true;
+  }
+  return std::ranges::none_of(keys, [&](std::string_view key) { return turnstiles_.IsTaken(key); });
+}
+
 // Does requests about members, or ends, of one large collection, or reads of its ranks and ranges;
 // returns how many of them.
 size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
@@ -315,8 +328,7 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
     calls.push_back({.function = r.function, .operand = r.value});
   }
   for (int tries = 0; tries < kGroupTriesMax; ++tries) {
-    if (MayWait(batch, key)) return 0;
-    turnstiles_.Pass(std::span(&key, 1));
+    if (!Pass(batch, std::span(&key, 1))) return 0;
     access.Forget();
     const auto record = access.Record(key, kind);
     large_hints_.Note(key, record.has_value());
@@ -348,13 +360,12 @@ Version CollectionEngine::DoAlone(Batch& batch, uint32_t slot) {
   Access access = AccessOf(batch);
   const std::span key(&batch.requests()[slot].key, 1);
   for (int tries = 0; tries < kTriesMax && access.work() <= kLongAttemptBytes; ++tries) {
-    if (MayWait(batch, key.front())) return access.ticket();
-    turnstiles_.Pass(key);
+    if (!Pass(batch, key)) return access.ticket();
     if (TryAlone(access, batch, slot)) return access.ticket();
     access.WantNewest();
   }
-  if (MayWait(batch, key.front())) return access.ticket();
-  const Turnstiles::Turn turn(turnstiles_, key);
+  const Turnstiles::Turn turn(turnstiles_, key, WaitOf(batch));
+  if (!turn) return access.ticket();
   for (int tries = 0; tries < kTurnTriesMax; ++tries) {
     if (TryAlone(access, batch, slot)) return access.ticket();
   }
@@ -382,7 +393,12 @@ bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
   }
   if (TryInOneValue(access, batch, slot, value_bytes_, true)) return true;
   Status status;
-  switch (MakeLarge(access, r.key, kind, &status)) {
+  const auto made = MakeLarge(access, r.key, kind, WaitOf(batch), &status);
+  if (!made) {
+    BatchWriter(batch, BatchWriter::KeepOutcomes()).Postpone(slot);
+    return true;
+  }
+  switch (*made) {
     case WriteResult::kDone:
       return false;
     case WriteResult::kRefused:
@@ -397,7 +413,9 @@ bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
     return TryInOneValue(access, batch, slot, traits().value_bytes_max, false) &&
            batch.outcome(slot).status.code() == Code::kTooLarge;
   }
-  if (batch.outcome(slot).verdict == Verdict::kDone) ConvertIfOutgrown(access, r.key);
+  if (batch.outcome(slot).verdict == Verdict::kDone) {
+    ConvertIfOutgrown(access, r.key, WaitOf(batch));
+  }
   return true;
 }
 
@@ -443,10 +461,12 @@ void CollectionEngine::Fill(Batch& batch, uint32_t slot, uint8_t kind, Access& a
   outcome.value = out.scratch().Copy(answer.value);
 }
 
-// Converts the collection at the key, if it is of this kind and lies in one value.
-WriteResult CollectionEngine::MakeLarge(Access& access, std::string_view key, uint8_t kind,
-                                        Status* status) {
-  const KeyLocks::Held held(locks_, std::span(&key, 1));
+// Converts the collection at the key, if it is of this kind and lies in one value. Nothing: it must
+// not wait for the lock of the key, which another thread has.
+std::optional<WriteResult> CollectionEngine::MakeLarge(Access& access, std::string_view key,
+                                                       uint8_t kind, Wait wait, Status* status) {
+  const KeyLocks::Held held(locks_, std::span(&key, 1), wait);
+  if (!held) return std::nullopt;
   const Conversion conversion = Convert(access, key, kind, NewId(access));
   *status = conversion.status;
   if (conversion.result == WriteResult::kDone) {
@@ -487,6 +507,7 @@ bool CollectionEngine::Maintain(uint64_t now_ms) {
   Access access(inner(), now_ms, segment_bytes_);
   const Sweeper::Step step = sweeper_.Run(access);
   hidden_items_.Add(step.version, -step.deleted);
+  if (step.deleted > 0) segment_hints_.Forget(step.id);
   swept_items_.fetch_add(static_cast<uint64_t>(step.deleted), std::memory_order_relaxed);
   return more || step.more;
 }
@@ -501,6 +522,7 @@ void CollectionEngine::Describe(uint64_t now_ms, const StatsVisitor& visit) cons
   inner().Describe(now_ms, visit);
   visit("collection_items", static_cast<uint64_t>(hidden_items_.count()));
   visit("collection_conversions", conversions_.load(std::memory_order_relaxed));
+  visit("collection_hint_bytes", segment_hints_.bytes());
   visit("collection_items_swept", swept_items_.load(std::memory_order_relaxed));
 }
 

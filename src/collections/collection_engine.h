@@ -31,13 +31,20 @@
 //   again afterwards: its cost is that of the collections.
 //   Functions of an atomic batch may make values up to the engine's limit; those that outgrow the
 //   small form are converted when it is done.
+//   An atomic batch with Batch::set_portion_bytes_max that is not at a snapshot is left out as a
+//   whole, every slot kPostponed and nothing applied, where it would wait for another call's turn
+//   or lock at one of its keys, where one of its calls would be left out of an unordered batch or
+//   all of them together look at kPortionsMax portions, and where collections of more than a
+//   portion would be put into one value.
 //
 // Progress. A request that is set aside is done again when others have written what it read; after
 // kTriesMax times, or one that was long, it has the turn at its key (Turnstiles), and those on the
 // key that come later wait, or stay postponed in a batch that leaves long calls out. So it ends
 // after at most one more failure for each thread. Requests that are done together are tried
 // kGroupTriesMax times, then the first of them is done alone, and fewer of the others together.
-// Locks of keys are taken after the turn, never before it, so there is no cycle.
+// Locks of keys are taken after the turn, never before it, so there is no cycle. A batch that
+// leaves long calls out (LeavesOut) waits for no turn and for no lock of a key: those may be held
+// for as long as a long call takes. It tries them, and what does not get them stays postponed.
 //
 // Time. Fields of hashes have deadlines (types/hash_fields.h). The functions of a batch see one
 // time, which is not before that of any batch that ended before this one began: so a field that was
@@ -56,7 +63,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "collections/access.h"
+#include "collections/atomic_calls.h"
 #include "collections/field_sweeper.h"
 #include "collections/hidden_items.h"
 #include "collections/key_locks.h"
@@ -87,8 +96,10 @@ inline uint8_t KindWanted(const Request& r) {
 
 class CollectionEngine final : public ForwardingEngine {
  public:
-  // `value_bytes`: the size from which a collection no longer lies in one value.
-  CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes);
+  // `value_bytes`: the size from which a collection no longer lies in one value. The memory of
+  // hints is charged to the budget, which must outlive the engine; null: to none.
+  CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes,
+                   MemoryBudget* budget = nullptr);
 
   // Whether this version reads the large collections that the wrapped engine has (names.h). To be
   // asked for before anything else.
@@ -122,6 +133,8 @@ class CollectionEngine final : public ForwardingEngine {
   static constexpr uint64_t kLookMs = 60'000;
   // A request that has the turn and fails that often has met bytes that are no collection.
   static constexpr int kTurnTriesMax = 10'000;
+  // The portions that the calls of an atomic batch which leaves long calls out look at together.
+  static constexpr size_t kPortionsMax = AtomicCalls::kPortionsMax;
 
   // The kinds of requests in a batch that the wrapped engine cannot execute alone.
   struct Needs {
@@ -147,21 +160,22 @@ class CollectionEngine final : public ForwardingEngine {
   Version DoOfKey(Batch& batch, std::span<const uint32_t> slots);
   size_t TryTogether(Access& access, Batch& batch, std::span<const uint32_t> slots);
   Version DoAlone(Batch& batch, uint32_t slot);
-  // Whether a call at the key would wait for another one's turn, and its batch leaves such calls
-  // out: it stays postponed then.
-  bool MayWait(const Batch& batch, std::string_view key) const {
-    return batch.portion_bytes_max() != SIZE_MAX && turnstiles_.IsTaken(key);
-  }
+  // Whether the batch leaves out what is long, or would wait for what is.
+  static bool LeavesOut(const Batch& batch) { return batch.portion_bytes_max() != SIZE_MAX; }
+  static Wait WaitOf(const Batch& batch) { return LeavesOut(batch) ? Wait::kMustNot : Wait::kMay; }
+  bool Pass(const Batch& batch, std::span<const std::string_view> keys);
   bool TryAlone(Access& access, Batch& batch, uint32_t slot);
   bool TryInOneValue(Access& access, Batch& batch, uint32_t slot, size_t bytes_max,
                      bool sets_aside);
   void Fill(Batch& batch, uint32_t slot, uint8_t kind, Access& access, const Answer& answer);
-  WriteResult MakeLarge(Access& access, std::string_view key, uint8_t kind, Status* status);
+  std::optional<WriteResult> MakeLarge(Access& access, std::string_view key, uint8_t kind,
+                                       Wait wait, Status* status);
 
   Version ExecuteAtomic(Batch& batch, const Needs& needs);
   std::vector<std::string_view> LargeKeys(Access& access, const Batch& batch) const;
   Version ReadAtSnapshot(Batch& batch);
   bool ReadPart(Batch& batch, BatchWriter& out, const skep::Part& part, SnapshotRef at);
+  static bool IsTooMuch(const Batch& batch, uint32_t slot);
   void ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, SnapshotRef at);
   bool TryAtomic(Access& access, Batch& batch, const std::vector<std::string_view>& keys,
                  const Needs& needs);
@@ -169,7 +183,7 @@ class CollectionEngine final : public ForwardingEngine {
   bool TryWhole(Access& access, Batch& batch, const std::vector<std::string_view>& large,
                 Status* no_memory);
   void ConvertOutgrown(Access& access, const Batch& batch);
-  void ConvertIfOutgrown(Access& access, std::string_view key);
+  void ConvertIfOutgrown(Access& access, std::string_view key, Wait wait);
 
   void HideTypes(Batch& batch);
   void CountDeletedAll(Batch& batch);

@@ -3,13 +3,14 @@
 //
 // A key has one of a fixed number of mutexes. Who needs several keys takes their mutexes in
 // ascending order, each once, so there is no cycle. They are held for as long as a conversion, or
-// one atomic batch, takes.
+// one atomic batch, takes. Who must not wait for that long tries them: it holds all or none.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -19,32 +20,51 @@
 
 namespace skep::collections {
 
+enum class Wait : uint8_t { kMay, kMustNot };
+
+// Locks the mutexes, in their order. False: one of them is held, and the caller must not wait; then
+// none is locked. The analysis does not see which mutexes a list has.
+inline bool LockAll(std::span<Mutex* const> mutexes, Wait wait) SKEP_NO_THREAD_SAFETY_ANALYSIS {
+  for (size_t i = 0; i < mutexes.size(); ++i) {
+    if (wait == Wait::kMay) {
+      mutexes[i]->lock();
+    } else if (!mutexes[i]->try_lock()) {
+      while (i > 0) mutexes[--i]->unlock();
+      return false;
+    }
+  }
+  return true;
+}
+
 // Thread-safe.
 class KeyLocks {
  public:
-  // Holds the locks of all the keys until it is destroyed.
+  // Holds the locks of all the keys until it is destroyed; none of them if it must not wait and one
+  // is held by another thread.
   class Held {
    public:
-    // The analysis does not see which mutexes a list of keys has.
-    Held(KeyLocks& locks, std::span<const std::string_view> keys) SKEP_NO_THREAD_SAFETY_ANALYSIS
-        : locks_(locks) {
+    Held(KeyLocks& locks, std::span<const std::string_view> keys, Wait wait = Wait::kMay) {
+      std::vector<size_t> indexes;
       for (const std::string_view key : keys) {
-        indexes_.push_back(std::hash<std::string_view>()(key) % kLocks);
+        indexes.push_back(std::hash<std::string_view>()(key) % kLocks);
       }
-      std::ranges::sort(indexes_);
-      const auto rest = std::ranges::unique(indexes_);
-      indexes_.erase(rest.begin(), rest.end());
-      for (const size_t index : indexes_) locks_.mutexes_[index].lock();
+      std::ranges::sort(indexes);
+      const auto rest = std::ranges::unique(indexes);
+      indexes.erase(rest.begin(), rest.end());
+      for (const size_t index : indexes) mutexes_.push_back(&locks.mutexes_[index]);
+      is_held_ = LockAll(mutexes_, wait);
     }
     ~Held() SKEP_NO_THREAD_SAFETY_ANALYSIS {
-      for (const size_t index : indexes_) locks_.mutexes_[index].unlock();
+      if (!is_held_) return;
+      for (Mutex* const mutex : mutexes_) mutex->unlock();
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
+    explicit operator bool() const { return is_held_; }
 
    private:
-    KeyLocks& locks_;
-    std::vector<size_t> indexes_;
+    std::vector<Mutex*> mutexes_;
+    bool is_held_ = false;
   };
 
  private:
@@ -75,32 +95,35 @@ class Turnstiles {
       const MutexLock lock(At(key).mutex);
     }
   }
-  // Has the turn at the keys until it is destroyed. They are taken in one order, so there is no
-  // cycle.
+  // Has the turn at the keys until it is destroyed; at none of them if it must not wait and another
+  // call has the turn at one. They are taken in one order, so there is no cycle.
   class Turn {
    public:
-    Turn(Turnstiles& turnstiles,
-         std::span<const std::string_view> keys) SKEP_NO_THREAD_SAFETY_ANALYSIS {
+    Turn(Turnstiles& turnstiles, std::span<const std::string_view> keys, Wait wait = Wait::kMay) {
       for (const std::string_view key : keys) taken_.push_back(&turnstiles.At(key));
       std::ranges::sort(taken_);
       const auto rest = std::ranges::unique(taken_);
       taken_.erase(rest.begin(), rest.end());
+      std::vector<Mutex*> mutexes;
       for (Turnstile* const turnstile : taken_) {
         turnstile->taken.fetch_add(1, std::memory_order_acq_rel);
-        turnstile->mutex.lock();
+        mutexes.push_back(&turnstile->mutex);
       }
+      has_turn_ = LockAll(mutexes, wait);
     }
     ~Turn() SKEP_NO_THREAD_SAFETY_ANALYSIS {
       for (Turnstile* const turnstile : taken_) {
-        turnstile->mutex.unlock();
+        if (has_turn_) turnstile->mutex.unlock();
         turnstile->taken.fetch_sub(1, std::memory_order_acq_rel);
       }
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
+    explicit operator bool() const { return has_turn_; }
 
    private:
     std::vector<Turnstile*> taken_;
+    bool has_turn_ = false;
   };
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/compare_bytes.h"
 #include "collections/access.h"
@@ -32,18 +33,25 @@ inline uint64_t HeadOf(std::string_view bytes, size_t from) {
 
 }  // namespace
 
-// Holds the lock of a list for a change, if it is to be had.
+// Holds the lock of a list for a change, if it is to be had; then charges what the list holds.
 class SegmentHints::Writing {
  public:
-  explicit Writing(List& list) : list_(list), is_locked_(list.lock.TryExclusive()) {}
+  Writing(SegmentHints& hints, List& list)
+      : hints_(hints), list_(list), is_locked_(list.lock.TryExclusive()) {}
   ~Writing() {
-    if (is_locked_) list_.lock.UnlockExclusive();
+    if (!is_locked_) return;
+    const size_t held = list_.held_bytes();
+    const size_t charged = std::exchange(list_.charged_bytes, held);
+    hints_.bytes_.fetch_add(held - charged, std::memory_order_relaxed);
+    if (hints_.budget_ != nullptr) hints_.budget_->Charge(uint64_t{held} - charged);
+    list_.lock.UnlockExclusive();
   }
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
   explicit operator bool() const { return is_locked_; }
 
  private:
+  SegmentHints& hints_;
   List& list_;
   const bool is_locked_;
 };
@@ -117,8 +125,8 @@ void SegmentHints::List::Begin(uint64_t of_id) {
   is_complete = false;
   is_too_large = false;
   read_until = KeysOf(of_id);
-  items.clear();
-  bytes.Clear();
+  std::vector<std::string_view>().swap(items);
+  bytes = Scratch();
 }
 
 void SegmentHints::List::Add(std::string_view item) {
@@ -131,8 +139,8 @@ void SegmentHints::List::Add(std::string_view item) {
     if (used() > kBytesMax / 2) {
       is_too_large = true;
       is_complete = false;
-      items = {};
-      bytes = {};
+      std::vector<std::string_view>().swap(items);
+      bytes = Scratch();
     }
   }
   if (is_too_large) return;
@@ -156,16 +164,17 @@ bool SegmentHints::Want(Access& access, uint64_t id, size_t places) {
   List& list = Of(id);
   Batch batch;
   {
-    const Writing writing(list);
+    const Writing writing(*this, list);
     if (!writing) return false;
     if (list.id == id && list.is_complete) return true;
+    if (budget_ != nullptr && !budget_->HasRoomFor(kLoadMax * kKeyBytes)) return false;
     if (!list.IsTime(id, places)) return false;
     batch.Scan(
         Range::Between(batch.scratch().Copy(list.read_until), batch.scratch().Copy(KeysOf(id + 1))),
         {.limit = kLoadMax, .keys_only = true});
   }
   const Outcome& scanned = access.Execute(batch).outcome(0);
-  const Writing writing(list);
+  const Writing writing(*this, list);
   const std::string_view from = batch.requests()[0].key;
   const bool goes_on = static_cast<bool>(writing) && list.id == id && list.read_until == from;
   if (!goes_on || scanned.verdict != Verdict::kDone) return false;
@@ -179,7 +188,7 @@ bool SegmentHints::Want(Access& access, uint64_t id, size_t places) {
 void SegmentHints::Learn(uint64_t id, std::span<const std::string> made,
                          std::span<const std::string> gone) {
   List& list = Of(id);
-  const Writing writing(list);
+  const Writing writing(*this, list);
   if (!writing || list.id != id) return;
   const size_t prefix_bytes = KeysOf(id).size();
   std::vector<std::string_view> erased;
@@ -187,6 +196,19 @@ void SegmentHints::Learn(uint64_t id, std::span<const std::string> made,
   std::ranges::sort(erased, IsBelow);
   list.Erase(erased);
   for (const std::string_view key : made) list.Add(key.substr(prefix_bytes));
+}
+
+void SegmentHints::Forget(uint64_t id) {
+  List& list = Of(id);
+  const Writing writing(*this, list);
+  if (writing && list.id == id) list.Begin(0);
+}
+
+void SegmentHints::ForgetAll() {
+  for (List& list : lists_) {
+    const Writing writing(*this, list);
+    if (writing) list.Begin(0);
+  }
 }
 
 // Erases items, which ascend, and moves what lies behind the first of them once.
@@ -220,7 +242,8 @@ bool SegmentHints::CorrectRefused(Access& access, const Batch& batch, uint32_t s
   const Outcome& out = batch.outcome(slot);
   if (out.verdict != Verdict::kRefused || out.status.code() != Code::kAborted) return false;
   const std::string_view key = batch.requests()[slot].key;
-  return Correct(IdOf(key), PartOf(key), key, access.Get(key, types::kSegment), place);
+  const auto bytes = access.Get(key, types::kSegment);
+  return access.status().ok() && Correct(IdOf(key), PartOf(key), key, bytes, place);
 }
 
 }  // namespace skep::collections

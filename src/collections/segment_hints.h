@@ -27,7 +27,9 @@
 //
 // Memory: kBytesMax for each of kCollections collections. A list that has reached it is made anew
 // of the keys that are not erased; a collection whose keys take more than half of it then has no
-// hints.
+// hints. What the lists hold is charged to a budget; while that has no room for kLoadMax keys of
+// kKeyBytes none are read. Forget frees the list of a collection that has ended, unless another
+// thread has its lock in that moment: whoever deletes its items calls it after each piece of them.
 //
 // Thread-safe.
 #pragma once
@@ -42,6 +44,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "collections/layout.h"
 #include "skep/batch.h"
 #include "skep/scratch.h"
@@ -90,7 +93,9 @@ class SegmentHints {
     uint64_t wanted_id = 0;
     std::vector<Item> items;  // ascending
     Scratch bytes;            // of their names
+    size_t charged_bytes = 0;
 
+    size_t held_bytes() const { return bytes.used() + items.capacity() * sizeof items.front(); }
     void Begin(uint64_t of_id);
     void Erase(std::span<const std::string_view> gone);
     bool IsTime(uint64_t of_id, size_t places);
@@ -102,6 +107,13 @@ class SegmentHints {
   static constexpr size_t kBytesMax = size_t{4} << 20;
   static constexpr uint32_t kLoadMax = 4096;
   static constexpr uint64_t kWanted = 1024;
+  static constexpr size_t kKeyBytes = 64;
+
+  // Charges what the lists hold to the budget, which must outlive the hints; null: to none.
+  explicit SegmentHints(MemoryBudget* budget = nullptr) : budget_(budget) {}
+  ~SegmentHints() { ForgetAll(); }
+  SegmentHints(const SegmentHints&) = delete;
+  SegmentHints& operator=(const SegmentHints&) = delete;
 
   // The hints of one collection, which stay as they are while the object lives. There are none if
   // the collection's keys were not all read yet, or the lock was not to be had.
@@ -149,12 +161,18 @@ class SegmentHints {
   // hints of their collection.
   void Learn(uint64_t id, std::span<const std::string> made,
              std::span<const std::string> gone = {});
+  // The collection has ended, or all have: their hints are not needed any more.
+  void Forget(uint64_t id);
+  void ForgetAll();
+  // What the lists hold.
+  size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // A hint for the place was this key, whose item has these bytes; nothing: it is absent. Corrects
   // the hint if it was wrong, and returns whether it was: the key is gone, or the item ends before
   // the place.
   bool Correct(uint64_t id, Part part, std::string_view key, std::optional<std::string_view> bytes,
                std::string_view place);
-  // Likewise, if the slot of a batch that was refused is at fault and was to write the item.
+  // Likewise, if the slot of a batch that was refused is at fault and was to write the item. False
+  // also if the item cannot be read: a read that is refused does not tell that the key is gone.
   bool CorrectRefused(Access& access, const Batch& batch, uint32_t slot, std::string_view place);
 
  private:
@@ -162,6 +180,8 @@ class SegmentHints {
 
   List& Of(uint64_t id) { return lists_[id % kCollections]; }
 
+  MemoryBudget* const budget_;
+  std::atomic<size_t> bytes_{0};  // that are charged for all lists
   std::array<List, kCollections> lists_;
 };
 

@@ -36,6 +36,7 @@ Sweeper::Step Sweeper::Run(Access& access) {
     batch.DeleteRange(Range::Between(lo, hi), kSweepItems);
     const Outcome& out = access.Execute(batch).outcome(0);
     step.deleted = out.integer;
+    step.id = *id;
     step.version = out.version;
     step.more = out.verdict != Verdict::kRefused;
     if (step.more && !out.more) ++next_id_;

@@ -38,6 +38,7 @@ class Sweeper {
   struct Step {
     bool more = false;    // there is more to do now
     int64_t deleted = 0;  // items
+    uint64_t id = 0;      // of the collection that had them
     Version version = 0;  // of the delete
     uint32_t looks = 0;   // ids
   };

@@ -142,8 +142,8 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
     const EngineInfo* const info = specs_[index].info;
     if (collection_value_bytes_ != 0 && !info->external && FindEngine(info->name) == info &&
         collections::CanHaveCollections(made->traits())) {
-      made =
-          std::make_unique<collections::CollectionEngine>(std::move(made), collection_value_bytes_);
+      made = std::make_unique<collections::CollectionEngine>(std::move(made),
+                                                             collection_value_bytes_, &budget_);
     }
     engine = made.release();
     if (visit_) visit_(index, *engine);

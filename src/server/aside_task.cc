@@ -1,40 +1,53 @@
 #include "server/aside_task.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "server/command_statistics.h"
 #include "server/key_specs.h"
 #include "server/server_state.h"
+#include "skep/scratch.h"
 
 namespace skep {
+
+namespace {
+
+// Whether the command, run as it is planned, stores what its words bring.
+bool StoresWords(const Command& command) {
+  return command.has(Command::kStores) && command.plan != nullptr &&
+         !command.has(Command::kBlocks) && !command.has(Command::kReadsFirst);
+}
+
+}  // namespace
 
 // A command with its words, and the session and the host that it sees.
 class AsideTask::Job final : public SideJob {
  public:
-  explicit Job(const ServerCall& call)
+  Job(const ServerCall& call, std::unique_ptr<Transaction> transaction)
       : turn(call.side_turn()),
         gates(call.gates().GatesBeside()),
         host(call.HostBeside(turn, gates)),
-        command(call.command()),
-        words(call.args().begin(), call.args().end()) {
-    const Session& from = call.session();
+        command(call.command()) {
+    Session& from = call.session();
     session.info = from.info;
     session.protocol = from.protocol;
     session.keyspace = from.keyspace;
     session.syncs_always = from.syncs_always;
     session.syncs = from.syncs;
-    uint64_t bytes = 0;
-    for (const std::string& word : words) bytes += word.size();
+    const size_t bytes = TakeWords(call) + (transaction == nullptr ? 0 : transaction->bytes());
+    if (transaction != nullptr) session.watched.TakeOver(from.watched);
+    session.transaction = std::move(transaction);
     Hold(call.state().keyspaces().budget(), bytes);
   }
 
   void Run() override {
     turn.BeginBeside();
     const uint64_t began_ns = turn.MonotonicNs();
-    const std::vector<std::string_view> args(words.begin(), words.end());
-    RunCommand(ServerCall(host, session, command, args));
+    RunCommand(ServerCall(host, session, command, words));
     ns = turn.MonotonicNs() - began_ns;
   }
 
@@ -43,10 +56,28 @@ class AsideTask::Job final : public SideJob {
   Session session;
   ServerHost host;
   const Command& command;
-  const std::vector<std::string> words;
+  std::vector<std::string_view> words;  // in `input` or `copies`
+  std::string input;                    // was the session's
+  Scratch copies;
   uint64_t ns = 0;
 
  private:
+  // Returns the bytes that they take.
+  size_t TakeWords(const ServerCall& call) {
+    size_t bytes = 0;
+    for (const std::string_view word : call.args()) bytes += word.size();
+    Session& from = call.session();
+    const bool are_input =
+        std::ranges::all_of(call.args(), [&](std::string_view word) { return from.IsInput(word); });
+    if (bytes >= kWordsBytesMin && are_input) {
+      words.assign(call.args().begin(), call.args().end());
+      input = from.TakeInput();
+      return input.capacity();
+    }
+    for (const std::string_view word : call.args()) words.push_back(copies.Copy(word));
+    return bytes;
+  }
+
   // As the dispatcher runs it (command_dispatch.h).
   void RunCommand(const ServerCall& call) {
     if (command.plan == nullptr) return command.alone(call);
@@ -70,12 +101,14 @@ class AsideTask::Job final : public SideJob {
 };
 
 bool AsideTask::Takes(const ServerCall& call) {
-  const bool may_go = call.command().has(Command::kWhole) && call.side_thread().is_allowed() &&
-                      call.session().port == nullptr && call.state().range_owner() == nullptr;
-  if (!may_go) return false;
+  const bool is_whole = call.command().has(Command::kWhole);
+  // Large words have come piece by piece, so they lie in the session's input.
+  const bool may_store = call.session().in.size() >= kWordsBytesMin && StoresWords(call.command());
+  if (!(is_whole || may_store) || !call.MayGoAside()) return false;
   size_t bytes = 0;
   for (const std::string_view word : call.args()) bytes += word.size();
-  if (bytes >= kBytesMin) return true;
+  if (bytes >= (is_whole ? kBytesMin : kWordsBytesMin)) return true;
+  if (!is_whole) return false;
   // A look at another process is a message to it.
   if (!call.engine().traits().counts_itself) return false;
   Batch look;
@@ -96,7 +129,19 @@ bool AsideTask::Takes(const ServerCall& call) {
   return bytes >= kBytesMin;
 }
 
-AsideTask::AsideTask(const ServerCall& call) : job_(std::make_shared<Job>(call)) {
+bool AsideTask::Takes(const ServerCall& call, Transaction& transaction) {
+  if (!transaction.may_go_aside() || !call.MayGoAside()) return false;
+  if (transaction.bytes() >= kBytesMin) return true;
+  bool takes = false;
+  if (!transaction.has_whole()) return takes;
+  transaction.ForEach([&](const Command& command, std::span<const std::string_view> args) {
+    takes = takes || Takes(call.Of(command, args));
+  });
+  return takes;
+}
+
+AsideTask::AsideTask(const ServerCall& call, std::unique_ptr<Transaction> transaction)
+    : job_(std::make_shared<Job>(call, std::move(transaction))) {
   call.side_thread().Post(job_);
 }
 
@@ -108,11 +153,11 @@ bool AsideTask::Step(const ServerCall& call) {
   call.gates().TakeOver(session, job_->gates, job_->session);
   Session& beside = job_->session;
   std::string reply = beside.pins.bytes() == 0 ? std::move(beside.out) : beside.Cut(0);
-  if (reply.starts_with('-')) {
-    const std::string_view text = std::string_view(reply).substr(1, reply.find('\r') - 1);
-    call.turn().CountError(text);
+  session.has_scans |= beside.has_scans;
+  if (session.running != nullptr) {
+    session.running->ns += job_->ns;
+    session.running->ending = EndingOf(reply);
   }
-  if (session.running != nullptr) session.running->ns += job_->ns;
   if (session.out.empty()) {
     session.out = std::move(reply);
   } else {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/aside_task.h"
+#include "server/portions.h"
 #include "server/slow_log.h"
 #include "server/subcommands.h"
 #include "server/web_page.h"
@@ -37,10 +38,8 @@ std::string UnknownCommandError(std::span<const std::string_view> args) {
 
 // How the command has ended whose reply begins there.
 Ending EndingOf(const Session& session, size_t reply_begin) {
-  const std::string_view reply =
-      std::string_view(session.out).substr(std::min(session.out.size(), reply_begin));
-  if (!reply.starts_with('-')) return Ending::kDone;
-  return IsRefusal(reply.substr(1)) ? Ending::kRefused : Ending::kFailed;
+  return skep::EndingOf(
+      std::string_view(session.out).substr(std::min(session.out.size(), reply_begin)));
 }
 
 }  // namespace
@@ -76,7 +75,13 @@ void CommandDispatch::ReadAhead(Session& session) {
 }
 
 void CommandDispatch::Continue(Session& session) {
-  session.in_used += Decode(session, std::string_view(session.in).substr(session.in_used));
+  const std::string_view input = std::string_view(session.in).substr(session.in_used);
+  const size_t used = Decode(session, input);
+  if (std::exchange(session.in_is_taken, false)) {
+    session.in = input.substr(used);  // the task of the session has it
+  } else {
+    session.in_used += used;
+  }
   if (session.in_used > 0) batch_.KeepInput(session);
   connections_.FinishInput(session);
 }
@@ -310,7 +315,12 @@ bool CommandDispatch::RunAtomic(Session& session, const Command& command,
   if (plan.kind == Plan::Kind::kError) {
     call.Error(plan.error);
   } else {
+    if (call.MayGoAside() && !is_split) batch->set_portion_bytes_max(kPortionBytesMax);
     call.Execute(*batch);
+    if (IsLeftOut(*batch)) {
+      GoAside(call);
+      return true;
+    }
     call.ReserveReply(*batch);
     command.finish(call, *batch, 0);
   }
@@ -324,11 +334,15 @@ bool CommandDispatch::RunAtomic(Session& session, const Command& command,
 bool CommandDispatch::RunAside(Session& session, const Command& command,
                                std::span<const std::string_view> args) {
   if (batch_.BeginExclusive(session, Batch::Kind::kUnordered) == nullptr) return false;
-  const ServerCall call(host_, session, command, args);
-  call.Start(std::make_unique<AsideTask>(call));
-  NoteRunning(session, command, args, 0);
-  batch_.EndExclusive(session);
+  GoAside(ServerCall(host_, session, command, args));
   return true;
+}
+
+// Runs the command beside the worker. Requires that an exclusive batch has begun.
+void CommandDispatch::GoAside(const ServerCall& call) {
+  call.Start(std::make_unique<AsideTask>(call));
+  NoteRunning(call.session(), call.command(), call.args(), 0);
+  batch_.EndExclusive(call.session());
 }
 
 // Tells monitors of the command, and notes what it has had before its task goes on.

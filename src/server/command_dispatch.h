@@ -65,6 +65,7 @@ class CommandDispatch {
   bool RunPlanned(Session& session, const Command& command, std::span<const std::string_view> args);
   bool RunAtomic(Session& session, const Command& command, std::span<const std::string_view> args);
   bool RunAside(Session& session, const Command& command, std::span<const std::string_view> args);
+  void GoAside(const ServerCall& call);
   bool RunAlone(Session& session, const Command& command, std::span<const std::string_view> args);
   void NoteRunning(Session& session, const Command& command, std::span<const std::string_view> args,
                    uint64_t ns);

@@ -101,6 +101,11 @@ bool IsRefusal(std::string_view error) {
                              [&](std::string_view code) { return error.starts_with(code); });
 }
 
+Ending EndingOf(std::string_view reply) {
+  if (!reply.starts_with('-')) return Ending::kDone;
+  return IsRefusal(reply.substr(1)) ? Ending::kRefused : Ending::kFailed;
+}
+
 void CommandStatistics::Count(size_t place, uint64_t ns, Ending ending) {
   if (place == kUncounted) return;
   if (ending == Ending::kRefused) return CountRejected(place);

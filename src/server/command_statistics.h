@@ -47,6 +47,9 @@ size_t CountedPlace(const Command& command, std::span<const std::string_view> ar
 enum class Ending : uint8_t { kDone, kFailed, kRefused };
 bool IsRefusal(std::string_view error);
 
+// How a command has ended that has replied so.
+Ending EndingOf(std::string_view reply);
+
 // The errors that were counted up to some time.
 struct ErrorCounts {
   uint64_t all = 0;

@@ -4,12 +4,15 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "engine/batch_writer.h"
+#include "server/aside_task.h"
 #include "server/commands.h"
 #include "server/optimistic_write.h"
+#include "server/portions.h"
 #include "server/rehearsal.h"
 #include "server/server_call.h"
 
@@ -22,6 +25,10 @@ class Execution {
  public:
   Execution(const AnyCall& call, Transaction& transaction)
       : call_(call), transaction_(transaction) {}
+
+  // Whether Run has done nothing, because the engine has left the batch out: it is to be run
+  // beside the worker.
+  bool is_left_out() const { return is_left_out_; }
 
   void Run() {
     const uint64_t began_ns = call_.MonotonicNs();
@@ -69,7 +76,13 @@ class Execution {
     replies_max_ = call_.AnswerBytesMax();
     std::vector<PlannedCommand> commands;
     for (const Step& step : steps_) commands.push_back({step.slot, &step.call.command()});
+    if (MayGoAside()) batch.set_portion_bytes_max(kPortionBytesMax);
     if (!batch.empty()) call_.Execute(batch, commands);
+    is_left_out_ = IsLeftOut(batch);
+    if (is_left_out_) {
+      steps_.clear();
+      return true;
+    }
     if (shift + conditions > 0 && !batch.applied()) {
       const bool has_ended = ReplyNotApplied(batch, shift, shift + conditions);
       steps_.clear();  // none of them has run
@@ -77,6 +90,13 @@ class Execution {
     }
     Reply(batch);
     return true;
+  }
+
+  bool MayGoAside() const {
+    if constexpr (std::is_same_v<AnyCall, ServerCall>) {
+      return transaction_.may_go_aside() && call_.MayGoAside();
+    }
+    return false;
   }
 
   // Adds the requests that were planned, in their parts.
@@ -171,18 +191,27 @@ class Execution {
   std::unique_ptr<Rehearsal> rehearsal_;  // of the first command that needs it
   uint32_t rehearsed_ = 0;                // the slots before this one are done in the rehearsal
   size_t replies_max_ = 0;
+  bool is_left_out_ = false;
 };
+
+void GoAside(const ServerCall& call, std::unique_ptr<Transaction> transaction) {
+  call.Start(std::make_unique<AsideTask>(call, std::move(transaction)));
+}
 
 template <typename AnyCall>
 void Exec(const AnyCall& call) {
   Session& session = call.session();
   if (session.transaction == nullptr) return call.Error("ERR EXEC without MULTI");
   // The queued commands must see a session without a transaction.
-  const auto transaction = std::move(session.transaction);
+  auto transaction = std::move(session.transaction);
   if (transaction->doomed()) {
     call.Error("EXECABORT Transaction discarded because of previous errors.");
   } else {
-    Execution(call, *transaction).Run();
+    Execution execution(call, *transaction);
+    execution.Run();
+    if constexpr (std::is_same_v<AnyCall, ServerCall>) {
+      if (execution.is_left_out()) return GoAside(call, std::move(transaction));
+    }
   }
   session.EndTransaction();
 }
@@ -207,8 +236,13 @@ void FinishOk(const Call& call, const Batch&, uint32_t) { call.reply().SimpleStr
 
 void RunExec(const Call& call) { Exec(call); }
 void RunServerExec(const ServerCall& call) {
-  if (call.session().transaction == nullptr || call.engine().traits().atomic) return Exec(call);
-  call.session().EndTransaction();
+  Session& session = call.session();
+  if (session.transaction == nullptr) return Exec(call);
+  if (call.engine().traits().atomic) {
+    if (!AsideTask::Takes(call, *session.transaction)) return Exec(call);
+    return GoAside(call, std::move(session.transaction));
+  }
+  session.EndTransaction();
   call.Error("EXECABORT Transaction discarded: the engine of this database has no atomic batches");
 }
 

@@ -4,7 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "server/message_task.h"
 #include "server/packed_messages.h"
+#include "server/portions.h"
 #include "wire/packed_reply.h"
 #include "wire/packed_request.h"
 
@@ -181,7 +183,16 @@ bool PackedDispatch::RunBatch(Session& session, const Header& header, std::strin
       return true;
     }
   }
+  if (GoesAside(session, header, payload)) return RunApart(session, header, payload);
   return AddToShared(session, header, payload) || RunApart(session, header, payload);
+}
+
+// Whether the message is executed beside the worker because it is large. One that reads at a
+// snapshot is not: that ends with its connection.
+bool PackedDispatch::GoesAside(const Session& session, const Header& header,
+                               std::string_view payload) const {
+  return payload.size() >= MessageTask::kBytesMin && !header.has(packed::kAtSnapshot) &&
+         host_.MayGoAside(session);
 }
 
 // Returns false if the message does not fit into the batch of the turn.
@@ -209,10 +220,20 @@ bool PackedDispatch::AddToShared(Session& session, const Header& header, std::st
 bool PackedDispatch::RunApart(Session& session, const Header& header, std::string_view payload) {
   const auto kind = header.kind == Kind::kAtomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
   Batch* const batch = batch_.BeginExclusive(session, kind);
-  const Status s = batch == nullptr ? Status() : SetUpApart(session, header, payload, *batch);
-  if (batch != nullptr && s.ok()) {
-    batch_.RunApart(session, header, *batch);
-    return true;
+  Status s;
+  if (batch != nullptr && GoesAside(session, header, payload)) {
+    s = RunAside(session, header, payload);
+    if (s.ok()) return true;
+  } else if (batch != nullptr) {
+    s = SetUpApart(session, header, payload, *batch);
+    if (s.ok()) {
+      const bool may_go = !header.has(packed::kAtSnapshot) && host_.MayGoAside(session);
+      if (may_go) batch->set_portion_bytes_max(kPortionBytesMax);
+      if (batch_.RunApart(session, header, *batch)) return true;
+      // The same bytes were set up a moment ago.
+      s = RunAside(session, header, payload);
+      if (s.ok()) return true;
+    }
   }
   if (header.has(packed::kRemember)) {
     host_.state().replies().Abandon(session.packed->client(), header.id);
@@ -226,6 +247,24 @@ bool PackedDispatch::RunApart(Session& session, const Header& header, std::strin
   }
   batch->Clear();
   return true;
+}
+
+// Executes the message's batch beside the worker. Errors: as SetUpApart.
+Status PackedDispatch::RunAside(Session& session, const Header& header, std::string_view payload) {
+  const auto kind = header.kind == Kind::kAtomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
+  auto job = std::make_shared<MessageTask::Job>(host_, header, kind);
+  // The input that a large message is in is not copied. Its bytes stay where they are.
+  const bool takes_input = payload.size() >= MessageTask::kBytesMin && session.IsInput(payload);
+  if (!takes_input) payload = job->Keep(host_, std::string(payload));
+  if (const Status s = SetUpApart(session, header, payload, job->batch); !s.ok()) return s;
+  if (takes_input) job->Keep(host_, session.TakeInput());
+  if (kind == Batch::Kind::kAtomic) {
+    job->batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
+    job->batch.set_returned_bytes_max(turn_.ReturnedBytesMax(session));
+  }
+  session.task = std::make_unique<MessageTask>(host_, session, messages_, std::move(job));
+  batch_.EndExclusive(session);
+  return {};
 }
 
 // Sets up `batch` for the message.

@@ -3,9 +3,10 @@
 //
 //   DecodeHello   tells from a connection's first bytes which protocol it speaks
 //   Decode        dispatches whole messages
-//   Dispatch      a batch of points joins the batch of the turn; other batches run apart from it;
-//                 other messages are answered at once (packed_messages.h). A message that is marked
-//                 and was executed already is not executed again (reply_memory.h)
+//   Dispatch      a batch of points joins the batch of the turn; other batches run apart from it,
+//                 or, if they are much, beside the worker (message_task.h); other messages are
+//                 answered at once (packed_messages.h). A message that is marked and was executed
+//                 already is not executed again (reply_memory.h)
 //
 // Callers: command_dispatch.h, and datagrams.h for a message that came without a connection. It
 // adds to the batch of the turn (turn_batch.h), which decides when that is executed.
@@ -51,6 +52,9 @@ class PackedDispatch {
   bool RunBatch(Session& session, const packed::Header& header, std::string_view payload);
   bool AddToShared(Session& session, const packed::Header& header, std::string_view payload);
   bool RunApart(Session& session, const packed::Header& header, std::string_view payload);
+  bool GoesAside(const Session& session, const packed::Header& header,
+                 std::string_view payload) const;
+  Status RunAside(Session& session, const packed::Header& header, std::string_view payload);
   Status SetUpApart(Session& session, const packed::Header& header, std::string_view payload,
                     Batch& batch);
   void HangUp(Session& session, const Status& why);

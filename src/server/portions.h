@@ -35,6 +35,12 @@ namespace skep {
 // twice as much.
 inline constexpr size_t kPortionBytesMax = size_t{256} << 10;
 
+// Whether the engine has left out an atomic batch that has that bound: nothing of it was done.
+inline bool IsLeftOut(const Batch& batch) {
+  return batch.kind() == Batch::Kind::kAtomic && !batch.empty() &&
+         batch.outcome(0).verdict == Verdict::kPostponed;
+}
+
 // What a command reads, step by step: how much there is, and then that.
 class Portions {
  public:

@@ -126,7 +126,7 @@ ServerCounts Server::CountAll() {
   ServerCounts all;
   for (const auto& worker : workers_) {
     all.Add(worker->statistics());
-    all.AddBatches(worker->side_statistics());
+    all.AddBeside(worker->side_statistics());
   }
   for (uint32_t i = 0; i < keyspaces().count(); ++i) {
     const Engine* const engine = keyspaces().if_used(i);

@@ -56,8 +56,16 @@ class ServerHost final : public CommandHost {
   TurnContext& side_turn() const { return side_turn_; }
   // A host for another thread, of commands that neither wait for keys nor send messages.
   ServerHost HostBeside(TurnContext& turn, ReplyGates& gates) const {
-    return ServerHost(state_, administration_, turn, gates, waiting_, deliveries_, side_thread_,
+    ServerHost beside(state_, administration_, turn, gates, waiting_, deliveries_, side_thread_,
                       side_turn_);
+    beside.is_beside_ = true;
+    return beside;
+  }
+  // Whether what the session asks for may be run on another thread (side_thread.h). The owner of
+  // ranges is asked for by the worker only, and a datagram does not wait.
+  bool MayGoAside(const Session& session) const {
+    return !is_beside_ && side_thread_.is_allowed() && session.port == nullptr &&
+           state_.range_owner() == nullptr;
   }
   // The engine that the session's commands see: that of its keyspace, or what rehearses.
   Engine& EngineOf(const Session& session) const {
@@ -92,6 +100,7 @@ class ServerHost final : public CommandHost {
   SideThread& side_thread_;
   TurnContext& side_turn_;
   Engine* rehearsal_ = nullptr;
+  bool is_beside_ = false;  // it is of another thread than the worker's
 };
 
 class ServerCall : public Call {
@@ -121,6 +130,7 @@ class ServerCall : public Call {
   ReplyGates& gates() const { return server().gates(); }
   SideThread& side_thread() const { return server().side_thread(); }
   TurnContext& side_turn() const { return server().side_turn(); }
+  bool MayGoAside() const { return server().MayGoAside(session()); }
   ServerHost HostBeside(TurnContext& turn, ReplyGates& gates) const {
     return server().HostBeside(turn, gates);
   }

@@ -39,7 +39,10 @@ void ServerCounts::Add(const WorkerStatistics& worker) {
   for (size_t i = 0; i < by_error.size(); ++i) by_error[i] += worker.by_command.errors(i);
 }
 
-void ServerCounts::AddBatches(const WorkerStatistics& beside) {
+void ServerCounts::AddBeside(const WorkerStatistics& beside) {
+  for (size_t i = 0; i < by_command.size(); ++i) by_command[i] += beside.by_command.Of(i);
+  for (size_t i = 0; i < by_error.size(); ++i) by_error[i] += beside.by_command.errors(i);
+  errors += beside.errors.load(std::memory_order_relaxed);
   batches += beside.batches.load(std::memory_order_relaxed);
   batch_requests += beside.batch_requests.load(std::memory_order_relaxed);
   hits += beside.hits.load(std::memory_order_relaxed);

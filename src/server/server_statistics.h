@@ -28,8 +28,8 @@ struct ServerCounts {
 
   ServerCounts();
   void Add(const WorkerStatistics& worker);
-  // What is counted of the batches alone: of commands that were run beside a worker.
-  void AddBatches(const WorkerStatistics& beside);
+  // What is counted on the thread beside a worker: batches, errors, commands of transactions.
+  void AddBeside(const WorkerStatistics& beside);
   void Subtract(const ServerCounts& other);
   // What the turn with the most work had at most, within a factor of two; 0: there was no turn.
   uint64_t turn_bytes_max() const;

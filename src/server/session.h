@@ -20,7 +20,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +45,7 @@ struct Command;
 struct KeyWaiter;
 struct Subscriber;
 struct Session;
+enum class Ending : uint8_t;  // command_statistics.h
 
 // The bytes of input that are read and kept while a command waits for a key.
 inline constexpr size_t kReadAheadMax = size_t{1} << 20;
@@ -72,6 +75,7 @@ struct RunningCommand {
   size_t counted_place;            // command_statistics.h
   std::vector<std::string> words;  // as SLOWLOG tells them (slow_log.h)
   uint64_t ns = 0;
+  std::optional<Ending> ending = {};  // of one that has run on another thread
 };
 
 // CLIENT REPLY: which replies are not sent.
@@ -169,6 +173,7 @@ struct Session {
   bool peer_finished = false;  // the peer sends nothing more
   bool closing = false;        // close once `out` is sent
   bool closed = false;         // to be reaped at the end of the turn
+  bool in_is_taken = false;    // by TakeInput
   uint64_t charged_bytes = 0;  // in the memory budget: `in`, `out`, the transaction
   uint64_t counted_bytes = 0;  // in the memory of clients: the same, and its task
   // While the peer does not take all replies: since when it has taken none; since when they exceed
@@ -176,6 +181,18 @@ struct Session {
   uint64_t taken_ms = 0;
   uint64_t over_soft_ms = 0;
 
+  // Whether the bytes are a part of `in`.
+  bool IsInput(std::string_view bytes) const {
+    return std::greater_equal<>()(bytes.data(), in.data()) &&
+           std::less_equal<>()(bytes.data() + bytes.size(), in.data() + in.size());
+  }
+  // Takes all of `in`, which whoever has it keeps until the command that is dispatched now is. The
+  // dispatcher puts the bytes that follow the command back.
+  std::string TakeInput() {
+    in_is_taken = true;
+    in_used = 0;
+    return std::exchange(in, {});
+  }
   bool wants_sync() const { return syncs_always || syncs > 0; }
   // Called when a command has its reply. MULTI and queued commands leave `syncs` to EXEC.
   void CountSync() {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "server/command.h"
 
 namespace skep {
 
@@ -12,9 +13,24 @@ size_t Transaction::BytesOf(std::span<const std::string_view> args) {
   return bytes;
 }
 
+namespace {
+
+// Whether the command can be a part of a transaction on another thread than the worker's, which has
+// what the server keeps for connections.
+bool MayGoAside(const Command& command) {
+  if (command.has(Command::kWrite) || command.has(Command::kReadOnly)) {
+    return command.plan != nullptr || command.has(Command::kReadsFirst);
+  }
+  return command.plan == nullptr && command.alone == nullptr && !command.finish.needs_server();
+}
+
+}  // namespace
+
 void Transaction::Add(const Command& command, std::span<const std::string_view> args) {
   if (doomed_) return;
   writes_ |= command.has(Command::kWrite);
+  has_whole_ |= command.has(Command::kWhole);
+  may_go_aside_ = may_go_aside_ && MayGoAside(command);
   queued_.push_back({.command = &command, .first_arg = ends_.size(), .arg_count = args.size()});
   for (const std::string_view arg : args) {
     words_ += arg;
@@ -29,6 +45,7 @@ void Transaction::Doom() {
   std::vector<size_t>().swap(ends_);
   doomed_ = true;
   writes_ = false;
+  has_whole_ = false;
 }
 
 size_t Transaction::bytes() const {
@@ -89,6 +106,13 @@ void WatchedKeys::Clear() {
   engine_ = nullptr;
   key_bytes_ = 0;
   bytes_ = 0;
+}
+
+void WatchedKeys::TakeOver(WatchedKeys& from) {
+  std::swap(engine_, from.engine_);
+  std::swap(watches_, from.watches_);
+  std::swap(key_bytes_, from.key_bytes_);
+  std::swap(bytes_, from.bytes_);
 }
 
 size_t WatchedKeys::BytesOf(std::string_view key) {

@@ -56,6 +56,10 @@ class Transaction {
   size_t size() const { return queued_.size(); }
   // Whether a command of the queue may write.
   bool writes() const { return writes_; }
+  // Whether EXEC may run on another thread: its commands are of data, or only reply.
+  bool may_go_aside() const { return may_go_aside_; }
+  // Whether a command of the queue looks at the whole of its keys (Command::kWhole).
+  bool has_whole() const { return has_whole_; }
   // Memory of the queue.
   size_t bytes() const;
 
@@ -81,6 +85,8 @@ class Transaction {
   std::vector<std::string_view> args_;
   bool doomed_ = false;
   bool writes_ = false;
+  bool may_go_aside_ = true;
+  bool has_whole_ = false;
 };
 
 // How many keys a connection may watch: each is a condition to judge, and a copy of the key in the
@@ -104,6 +110,9 @@ class WatchedKeys {
   // Adds the condition that none has changed. The keys must stay watched until it is judged.
   void Require(Batch& batch) const;
   void Clear();
+  // Takes over the watches of another connection's, which has none then. Requires that this has
+  // none.
+  void TakeOver(WatchedKeys& from);
 
   bool empty() const { return watches_.empty(); }
   size_t size() const { return watches_.size(); }

@@ -171,7 +171,7 @@ void TurnBatch::EndExclusive(Session& session) {
   connections_.Queue(session);
 }
 
-void TurnBatch::RunApart(Session& session, const packed::Header& header, Batch& batch) {
+bool TurnBatch::RunApart(Session& session, const packed::Header& header, Batch& batch) {
   if (batch.kind() == Batch::Kind::kAtomic) {
     batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
     batch.set_returned_bytes_max(turn_.ReturnedBytesMax(session));
@@ -179,6 +179,10 @@ void TurnBatch::RunApart(Session& session, const packed::Header& header, Batch& 
     batch.set_work_bytes_max(kWorkBytesMax);
   }
   const Version ticket = turn_.Execute(keyspaces_.at(header.keyspace), batch);
+  if (IsLeftOut(batch)) {
+    batch.Clear();
+    return false;
+  }
   FinishMessage(session, header,
                 {.batch = batch,
                  .first = 0,
@@ -187,6 +191,7 @@ void TurnBatch::RunApart(Session& session, const packed::Header& header, Batch& 
                  .ticket = ticket});
   if (batch.work_bytes() > kWorkBytesMax) LetOthersGoFirst(session);
   batch.Clear();
+  return true;
 }
 
 // ---- The end ----

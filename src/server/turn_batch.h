@@ -114,8 +114,9 @@ class TurnBatch {
   Batch* BeginSplit(Session& session);
   // Called when the command has run, or has started a task.
   void EndExclusive(Session& session);
-  // Executes a message's batch, and replies or postpones the requests that were not reached.
-  void RunApart(Session& session, const packed::Header& header, Batch& batch);
+  // Executes a message's batch, and replies or postpones the requests that were not reached. False:
+  // the engine has left the batch out (portions.h), and nothing was done.
+  bool RunApart(Session& session, const packed::Header& header, Batch& batch);
 
   // ---- The end
 

@@ -165,7 +165,8 @@ void Worker::FinishWaiting() {
 
 void Worker::CountRunning(Session& session, Ending ending) {
   const auto running = std::move(session.running);
-  turn_.statistics().by_command.Count(running->counted_place, running->ns, ending);
+  turn_.statistics().by_command.Count(running->counted_place, running->ns,
+                                      running->ending.value_or(ending));
   if (turn_.IsSlow(running->ns)) turn_.NoteSlow(session, std::move(running->words), running->ns);
 }
 

@@ -90,7 +90,8 @@ class Worker {
 
   size_t connections() const { return connections_.count(); }
   const WorkerStatistics& statistics() const { return turn_.statistics(); }
-  // Of the commands that were run beside it, without what is counted when they have ended.
+  // Of the commands that were run beside it, which themselves are counted with the worker's when
+  // they have ended: their batches, their errors, and the commands of transactions.
   const WorkerStatistics& side_statistics() const { return side_turn_.statistics(); }
 
   // Ends all connections once their replies are sent, and serves no more.

@@ -107,6 +107,13 @@ class WorkerLimits : public testing::Test {
   uint64_t used_most_ = 0;  // of the memory budget
 };
 
+size_t CountOf(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; at += part.size())
+    ++count;
+  return count;
+}
+
 // The network takes whatever the server gives it.
 class LargeReplies : public WorkerLimits {
  protected:
@@ -220,6 +227,46 @@ TEST_F(WorkerLimits, RangesOfThoseThatPauseAreNotCut) {
   EXPECT_EQ(engine().Statistics().snapshots, 0u);
 }
 
+// Goal: a reply in portions of a client that reads nothing gives up its version while memory is
+// scarce. What was made of it can still be read; then the connection ends, and nothing of the
+// commands behind it is answered, since a reply cannot end in the middle.
+// Method: HGETALL of fields that take several portions, and PING behind it; before memory is scarce
+// the client takes nothing for long, and keeps its version.
+TEST_F(WorkerLimits, PortionsOfThoseThatDoNotReadGiveUpWhatTheyHoldBack) {
+  constexpr int kFields = 600;
+  Start({.engine = "btree"});
+  std::string fields;
+  for (int i = 0; i < kFields; ++i) {
+    AppendCommand(fields, {"HSET", "hash", "field" + std::to_string(i), std::string(5000, 'v')});
+  }
+  EXPECT_EQ(CountOf(ReplyTo(fields), ":1\r\n"), size_t{kFields});
+  std::string ask;
+  AppendCommand(ask, {"HGETALL", "hash"});
+  AppendCommand(ask, {"PING"});
+  const auto client = Ask(ask);
+  Pass(seconds(20));
+  ASSERT_EQ(engine().Statistics().snapshots, 1u) << "memory is not scarce";
+  LeaveATenth();
+  Put(std::to_string(kKeys), "newer");
+  ASSERT_GT(engine().Statistics().old_versions, 0u);
+  Pass(seconds(20));
+  EXPECT_EQ(engine().Statistics().snapshots, 0u);
+  std::string reply;
+  ssize_t got = -EAGAIN;
+  for (int i = 0; i < 2000 && got != 0; ++i) {
+    Pass(milliseconds(5));
+    std::string bytes(64 * 1024, '\0');
+    while ((got = client->Read(bytes.data(), bytes.size())) > 0) {
+      reply.append(bytes, 0, static_cast<size_t>(got));
+    }
+  }
+  EXPECT_EQ(got, 0) << "the connection has ended";
+  EXPECT_TRUE(reply.starts_with("*1200\r\n"));
+  EXPECT_GT(CountOf(reply, "$5000\r\n"), 10u);
+  EXPECT_LT(CountOf(reply, "$5000\r\n"), size_t{kFields});
+  EXPECT_EQ(CountOf(reply, "PONG"), 0u);
+}
+
 // Goal: a range that is collected before it is sent counts as its client's memory.
 TEST_F(WorkerLimits, CollectedRangesCount) {
   Start({.engine = "btree", .btree_multi_version = false});
@@ -262,13 +309,6 @@ std::string PackedAtomic(uint32_t count) {
   packed::Append(bytes, packed::ClientHello{});
   packed::AppendBatch(bytes, {.id = 1}, batch);
   return bytes;
-}
-
-size_t CountOf(std::string_view text, std::string_view part) {
-  size_t count = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; at += part.size())
-    ++count;
-  return count;
 }
 
 // Goal: clients that ask for large replies, all at once, and read none take together no more than

@@ -53,6 +53,11 @@ def function(kind, element, name):
     return varint(0) + bytes([kind, element]) + counted(name)
 
 
+def part(first, last):
+    """The operand of a GET of a part of a value (flag 4)."""
+    return struct.pack("<qq", first, last)
+
+
 class Reader:
     def __init__(self, data):
         self.data, self.at = data, 0

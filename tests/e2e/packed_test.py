@@ -164,6 +164,38 @@ class PackedTest(ServerTest):
         self.check("PONG", "PING")
 
 
+    def test_parts_of_values(self):
+        """A get of a part, which the hello promises, has no other bytes of the value, long ones too."""
+        self.assertTrue(self.packed.features & 16)
+        for value in (b"0123456789", os.urandom(300_000)):
+            self.packed.batch(request(PUT, b"v", value))
+            size = len(value)
+            for first, last in ((0, 0), (3, 5), (-4, -1), (0, -1), (2, 10 * size), (size - 1, -1), (5, 2), (size, -1)):
+                part = packed.part(first, last)
+                found = self.packed.batch(request(GET, b"v", flags=4, operand=part))[0]
+                begin, end = (at + size if at < 0 else at for at in (first, last))
+                self.assertEqual((found["verdict"], found.get("value", b"")), (DONE, value[begin:end + 1]))
+        self.assertEqual(self.packed.batch(request(GET, b"none", flags=4, operand=packed.part(0, 1)))[0]["verdict"], ABSENT)
+
+    def test_long_values_come_whole(self):
+        """They are sent from where they lie, also if they are written meanwhile, and among small ones."""
+        values = [os.urandom(size) for size in (70_000, 10, 1 << 20, 65_536, 65_537, 300_000)]
+        puts = [request(PUT, b"v%d" % i, value) for i, value in enumerate(values)]
+        gets = [request(GET, b"v%d" % i) for i in range(len(values))]
+        self.packed.batch(*puts)
+        for kind in (packed.BATCH, ATOMIC):
+            before = self.packed.send(kind, b"".join(gets), count=len(gets))
+            write = self.packed.send(packed.BATCH, b"".join(request(PUT, b"v%d" % i, b"new") for i in range(len(values))),
+                                     count=len(values))
+            answers = {}
+            for _ in range(2):
+                message, _, _, count, payload = self.packed.take()
+                answers[message] = packed.outcomes(payload, count)
+            self.assertEqual([found["value"] for found in answers[before]], values)
+            self.assertEqual([found["verdict"] for found in answers[write]], [DONE] * len(values))
+            self.assertEqual(self.packed.batch(*gets)[2]["value"], b"new")
+            self.packed.batch(*puts)
+
     def test_the_leaves_of_a_tree(self):
         """Links of all leaves, page by page; with them, requests have hints that are right, or not."""
         for begin in range(0, 2000, 100):

@@ -11,11 +11,22 @@
 
 #include "collections/access.h"
 #include "collections/testing/collection_world_test.h"
+#include "engine/batch_writer.h"
+#include "engine/forwarding_engine.h"
 
 namespace skep::collections {
 namespace {
 
 constexpr uint64_t kId = 7;
+
+class RefusingEngine final : public ForwardingEngine {
+ public:
+  explicit RefusingEngine(Engine& inner) : ForwardingEngine(inner) {}
+  Version Execute(Batch& batch) override {
+    BatchWriter(batch).RefuseAll({Code::kUnavailable, "not now"});
+    return 0;
+  }
+};
 
 class SegmentHintsTest : public testing::Test {
  protected:
@@ -140,6 +151,86 @@ TEST_F(SegmentHintsTest, AreReadWhenTheyAreWanted) {
   EXPECT_TRUE(hints_.Want(access_, rival, 1));
   EXPECT_TRUE(Find(rival, Part::kMembers, "1"));
   EXPECT_FALSE(Find(kId, Part::kMembers, "1"));
+}
+
+// Goal: what is read tells of a wrong hint only if it is read: a key whose read is refused is not
+// taken for one that is gone.
+// Method: the engine refuses every read; the batch is one whose write of the item was refused.
+TEST_F(SegmentHintsTest, AReadThatIsRefusedCorrectsNothing) {
+  Store(kId, Part::kMembers, "");
+  Store(kId, Part::kMembers, "m");
+  ASSERT_TRUE(Load(kId));
+  const std::string key = SegmentKey(kId, Part::kMembers, "m");
+  Batch batch(Batch::Kind::kAtomic);
+  batch.Put(key, "bytes");
+  BatchWriter(batch).Refuse(0, {Code::kAborted, "the segment is another one"});
+  RefusingEngine refusing(world_.engine());
+  Access access(refusing, 0, 1024);
+  EXPECT_FALSE(hints_.CorrectRefused(access, batch, 0, "z"));
+  EXPECT_EQ(Find(kId, Part::kMembers, "z"), "m");
+  Batch erase;
+  erase.Delete(key);
+  world_.engine().Execute(erase);
+  EXPECT_TRUE(hints_.CorrectRefused(access_, batch, 0, "z"));
+  EXPECT_EQ(Find(kId, Part::kMembers, "z"), "");
+}
+
+// Goal: what lists hold is charged until their collection has ended, and without memory no keys are
+// read.
+TEST_F(SegmentHintsTest, AreChargedUntilTheyAreForgotten) {
+  constexpr size_t kNameBytes = 1000;
+  const uint64_t other = kId + 1;
+  for (char c = 'a'; c <= 'z'; ++c) Store(kId, Part::kMembers, std::string(kNameBytes, c));
+  Store(other, Part::kMembers, "x");
+  MemoryBudget budget(1);
+  {
+    SegmentHints hints(&budget);
+    budget.Charge(2);
+    EXPECT_FALSE(hints.Want(access_, kId, SegmentHints::kWanted));
+    EXPECT_EQ(hints.bytes(), 0u);
+    budget.set_limit(0);
+    budget.Release(2);
+    ASSERT_TRUE(hints.Want(access_, kId, SegmentHints::kWanted));
+    ASSERT_TRUE(hints.Want(access_, other, SegmentHints::kWanted));
+    EXPECT_GE(hints.bytes(), 26 * kNameBytes);
+    EXPECT_LE(hints.bytes(), 27 * kNameBytes);
+    EXPECT_EQ(budget.used(), hints.bytes());
+    const std::string made = SegmentKey(kId, Part::kMembers, std::string(kNameBytes, 'A'));
+    hints.Learn(kId, std::span(&made, 1));
+    EXPECT_GE(hints.bytes(), 27 * kNameBytes);
+    EXPECT_EQ(budget.used(), hints.bytes());
+    hints.Forget(kId + SegmentHints::kCollections);  // has no hints
+    EXPECT_GE(hints.bytes(), 27 * kNameBytes);
+    hints.Forget(kId);
+    EXPECT_FALSE(SegmentHints::Reading(hints, kId));
+    EXPECT_TRUE(SegmentHints::Reading(hints, other));
+    EXPECT_LE(hints.bytes(), 64u);
+    EXPECT_EQ(budget.used(), hints.bytes());
+  }
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+// Goal: the hints of a collection that is deleted, alone or with all others, are forgotten.
+TEST(SegmentHintsOfAnEngine, EndWithTheirCollections) {
+  World world(1024);
+  const auto bytes = [&] {
+    uint64_t found = 0;
+    world.engine().Describe(0, [&](std::string_view name, uint64_t value) {
+      if (name == "collection_hint_bytes") found = value;
+    });
+    return found;
+  };
+  for (const bool deletes_all : {false, true}) {
+    for (uint64_t i = 0; i < 3 * SegmentHints::kWanted; ++i) {
+      Call(world.engine(), "set", "set-add", TextsOperand({"member" + std::to_string(i)}));
+    }
+    EXPECT_GT(bytes(), 100u);
+    Batch erase;
+    deletes_all ? erase.DeleteAll() : erase.Delete("set");
+    world.engine().AwaitRelease(world.engine().Execute(erase));
+    if (!deletes_all) world.MaintainAll();
+    EXPECT_EQ(bytes(), 0u);
+  }
 }
 
 // Goal: a collection with too many keys has no hints, and its keys are read no further.
