@@ -163,9 +163,9 @@ std::optional<Request> Lookup::Hinted(const Segments& segments, std::string_view
   const auto separator = hints_->Find(place);
   if (!separator) return std::nullopt;
   const Hint hint = hints_->hint();
-  const uint8_t flags = hint.bits == 0 ? Request::kWantHint : uint8_t{0};
-  return Request{
-      .flags = flags, .key = batch_.scratch().Concat(segments.prefix(), *separator), .hint = hint};
+  Request request = {.key = batch_.scratch().Concat(segments.prefix(), *separator), .hint = hint};
+  if (hint.bits == 0) request.flags = Request::kWantHint;
+  return request;
 }
 
 void Lookup::Add(Segments& segments, std::string_view place) {
