@@ -67,12 +67,13 @@ def shorten(step):
 
 
 def shrink(servers, steps, difference, driver=Driver):
-    """Fewer steps, and the difference they make to this driver; waiting for answers that never come
-    is not repeated."""
-    if NO_ANSWER in (difference.redis, difference.skep):
-        return steps[:difference.step + 1], difference
+    """Fewer steps, and the difference they make to this driver. Neither waiting for answers that never
+    come is repeated, nor a difference looked for that the same steps do not make again."""
+    print(difference, flush=True)  # a test that is ended while it shrinks the steps has told it
+    steps = steps[:difference.step + 1]
     shrinker = Shrinker(servers, difference, driver)
-    steps = shrinker.keep_if_differs(steps, steps[:difference.step + 1])
+    if NO_ANSWER in (difference.redis, difference.skep) or not shrinker.differs(steps):
+        return steps, difference
     steps = shrinker.without_chunks(steps)
     steps = shrinker.without_chunks(shrinker.simplify(steps))
     with driver(servers) as made:
