@@ -98,5 +98,16 @@ TEST(EqualPieces, NeedWholePieces) {
   EXPECT_FALSE(EqualPieces("12345678", {.lead = 8}));
 }
 
+// Goal: pieces of other lengths are not taken for equal where their bytes together are as many.
+// Method: the second and third piece differ from the first; of the fields, a byte of a name is the
+// length that would stand there.
+TEST(EqualPieces, AreTheSameOneByOne) {
+  const std::string members = Text("a") + Text("bc") + Text("");
+  EXPECT_FALSE(EqualPieces(members, {}));
+  const std::string fields =
+      Text("a") + Text("1") + Text("b") + Text("") + Text("\x02") + Text("22");
+  EXPECT_FALSE(EqualPieces(fields, {.has_value = true}));
+}
+
 }  // namespace
 }  // namespace skep::types
