@@ -57,6 +57,16 @@ Version BtreeEngineOf<Layout>::Execute(Batch& batch) {
   return core_.Stamp(ticket);
 }
 
+template <class Layout>
+std::optional<Version> BtreeEngineOf<Layout>::GetPlain(std::string_view key,
+                                                       std::optional<std::string>* value) {
+  if (key.size() > traits().key_bytes_max) return std::nullopt;
+  btree::TakenThreadState thread(core_.threads);
+  const auto seen = btree::GetPlain<Layout>(core_, thread, key, value);
+  if (!seen) return std::nullopt;
+  return core_.Stamp(*seen);
+}
+
 // As watches.h requires: while the leaf is locked no write of the key takes effect, and a thread
 // that locks the leaf later sees the watch.
 template <class Layout>

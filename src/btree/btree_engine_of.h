@@ -14,6 +14,7 @@
 #include "btree/log_merger.h"
 #include "btree/reclaim.h"
 #include "btree/upkeep.h"
+#include "engine/plain_gets.h"
 
 namespace skep {
 
@@ -50,7 +51,7 @@ class ContentsOf final : public NodeContents {
 }  // namespace btree
 
 template <class Layout>
-class BtreeEngineOf final : public BtreeEngine, public ExpirySource {
+class BtreeEngineOf final : public BtreeEngine, public ExpirySource, public PlainGets {
  public:
   explicit BtreeEngineOf(const EngineOptions& options);
   ~BtreeEngineOf() override;
@@ -59,6 +60,7 @@ class BtreeEngineOf final : public BtreeEngine, public ExpirySource {
   bool CreateRoot();
 
   Version Execute(Batch& batch) override;
+  std::optional<Version> GetPlain(std::string_view key, std::optional<std::string>* value) override;
   void ObserveExpiry(ExpiryObserver* observer) override {
     core_.expiry_observer.store(observer, std::memory_order_release);
   }

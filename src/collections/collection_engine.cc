@@ -42,6 +42,7 @@ bool HasParts(Engine& engine) {
 CollectionEngine::CollectionEngine(std::unique_ptr<Engine> inner, size_t value_bytes,
                                    MemoryBudget* budget)
     : ForwardingEngine(std::move(inner)),
+      plain_gets_(PlainGetsOf(this->inner())),
       value_bytes_(value_bytes),
       segment_bytes_(std::clamp(value_bytes / 4, kSegmentBytesMin, kSegmentBytesMax)),
       segment_hints_(budget),

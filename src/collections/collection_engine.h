@@ -71,10 +71,12 @@
 #include "collections/key_locks.h"
 #include "collections/large_call.h"
 #include "collections/large_hints.h"
+#include "collections/layout.h"
 #include "collections/segment_hints.h"
 #include "collections/sweeper.h"
 #include "engine/batch_writer.h"
 #include "engine/forwarding_engine.h"
+#include "engine/plain_gets.h"
 
 namespace skep::collections {
 
@@ -94,7 +96,7 @@ inline uint8_t KindWanted(const Request& r) {
   return IsCollection(type) ? type : kPlainType;
 }
 
-class CollectionEngine final : public ForwardingEngine {
+class CollectionEngine final : public ForwardingEngine, public PlainGets {
  public:
   // `value_bytes`: the size from which a collection no longer lies in one value. The memory of
   // hints is charged to the budget, which must outlive the engine; null: to none.
@@ -106,6 +108,12 @@ class CollectionEngine final : public ForwardingEngine {
   bool ReadsRecords();
 
   Version Execute(Batch& batch) override;
+  // A record or a segment is not of kPlainType, and the key of a segment is refused.
+  std::optional<Version> GetPlain(std::string_view key,
+                                  std::optional<std::string>* value) override {
+    if (plain_gets_ == nullptr || IsHidden(key)) return std::nullopt;
+    return plain_gets_->GetPlain(key, value);
+  }
   //   kInvalidArgument  the key is hidden
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;
@@ -193,6 +201,7 @@ class CollectionEngine final : public ForwardingEngine {
   uint64_t NewId(Access& access);
   void CountHidden();
 
+  PlainGets* const plain_gets_;  // of the wrapped engine; null: it has none
   const size_t value_bytes_;
   const size_t segment_bytes_;
   KeyLocks locks_;

@@ -46,7 +46,10 @@ Needs NeedsOf(const Batch& batch) {
 }  // namespace
 
 DurableEngine::DurableEngine(std::unique_ptr<Engine> inner, uint32_t keyspace, Log& log)
-    : ForwardingEngine(std::move(inner)), keyspace_(keyspace), log_(log) {
+    : ForwardingEngine(std::move(inner)),
+      plain_gets_(PlainGetsOf(this->inner())),
+      keyspace_(keyspace),
+      log_(log) {
   const auto latest = [this] { return this->inner().Latest(); };
   log_.AddKeyspace(keyspace, latest, gate_, synced_gate_);
 }

@@ -15,15 +15,21 @@
 
 #include "durable/log.h"
 #include "engine/forwarding_engine.h"
+#include "engine/plain_gets.h"
 
 namespace skep::durable {
 
-class DurableEngine final : public ForwardingEngine {
+class DurableEngine final : public ForwardingEngine, public PlainGets {
  public:
   // Wraps an engine that has versions or numbers its writes. The log must outlive it.
   DurableEngine(std::unique_ptr<Engine> inner, uint32_t keyspace, Log& log);
 
   Version Execute(Batch& batch) override;
+  // The log knows no reads.
+  std::optional<Version> GetPlain(std::string_view key,
+                                  std::optional<std::string>* value) override {
+    return plain_gets_ != nullptr ? plain_gets_->GetPlain(key, value) : std::nullopt;
+  }
   // The gates are released up to the version: all that the engine has is in the log, or in a
   // snapshot.
   void StartAfter(Version version, uint64_t now_ms) override;
@@ -38,6 +44,7 @@ class DurableEngine final : public ForwardingEngine {
   Version LastOf(const Batch& batch) noexcept;
   Version ExecuteLogged(Batch& batch, Log::Floor floor);
 
+  PlainGets* const plain_gets_;  // of the wrapped engine; null: it has none
   const uint32_t keyspace_;
   Log& log_;
   ReleaseGate synced_gate_;

@@ -116,6 +116,21 @@ Version HashEngine::Execute(Batch& batch) {
   return ExecuteUnordered(batch, out);
 }
 
+// A key without a deadline is present at any time, so no "now" is asked for.
+std::optional<Version> HashEngine::GetPlain(std::string_view key,
+                                            std::optional<std::string>* value) {
+  if (key.size() > traits_.key_bytes_max) return std::nullopt;
+  const hash::Key k = hash::KeyOf(key);
+  Partition& partition = *core_.partitions[core_.PartitionOf(k.hash)];
+  const std::lock_guard locked(partition.lock);
+  if (const Table::Place place = partition.table.Find(k)) {
+    const auto pair = partition.table.Read(place);
+    if (pair.deadline_ms != 0) return std::nullopt;
+    value->emplace(pair.value);
+  }
+  return core_.numbers.wanted() ? partition.number : 0;
+}
+
 Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   now_.Advance(batch.now_ms());
   Windows& windows = WindowsOfThread();

@@ -5,6 +5,7 @@
 //             +-- atomic batches -----------------> AtomicRun -+                      |
 //             +-- kSample, kDeleteAll, kCount: all partitions locked            Slabs, Arena
 //             +-- kWalk: a few chains at a time ----------------> CursorScanner --> Table
+//   GetPlain ----- one partition locked ----------------------------------------> Table
 //
 // The engine has no order, no old versions and no snapshots: operations that need them are refused,
 // and tickets are 0. Points and atomic batches, also those that only read, are linearizable all the
@@ -15,6 +16,7 @@
 
 #include "engine/engine_info.h"
 #include "engine/expiry_observer.h"
+#include "engine/plain_gets.h"
 #include "hash/core.h"
 #include "hash/snapshot_iterator.h"
 
@@ -22,7 +24,7 @@ namespace skep {
 
 class BatchWriter;
 
-class HashEngine final : public Engine, public ExpirySource {
+class HashEngine final : public Engine, public ExpirySource, public PlainGets {
  public:
   // Each partition takes some mappings of the process, of which a system allows 65530
   // (vm.max_map_count).
@@ -44,6 +46,7 @@ class HashEngine final : public Engine, public ExpirySource {
 
   const EngineTraits& traits() const override { return traits_; }
   Version Execute(Batch& batch) override;
+  std::optional<Version> GetPlain(std::string_view key, std::optional<std::string>* value) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef) override {}
   Version Latest() const override { return core_.numbers.last(); }

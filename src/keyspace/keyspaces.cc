@@ -94,7 +94,7 @@ Status Keyspaces::Connect(std::string* problem) {
     if (specs_[i].info->connect == nullptr) continue;
     auto engine = specs_[i].info->connect(specs_[i].options, problem ? problem : &unwanted);
     if (!engine) return engine.error();
-    engines_[i].store(engine->release(), std::memory_order_release);
+    Set(i, engine->release());
   }
   at(0);  // makes at start the engine that every process needs
   return {};
@@ -109,7 +109,8 @@ Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapp
       specs_(options.keyspaces, spec),
       wrapper_(wrapper),
       collection_value_bytes_(options.collection_value_bytes),
-      engines_(options.keyspaces) {
+      engines_(options.keyspaces),
+      plain_gets_(options.keyspaces) {
   for (const auto& [index, engine] : options.keyspace_engines) {
     specs_[index] = *ParseEngine(engine, IndexOptionsOf(options));
   }
@@ -117,9 +118,9 @@ Keyspaces::Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapp
 }
 
 Keyspaces::Keyspaces(std::vector<std::unique_ptr<Engine>> engines)
-    : budget_(0), engines_(engines.size()) {
+    : budget_(0), engines_(engines.size()), plain_gets_(engines.size()) {
   for (size_t i = 0; i < engines.size(); ++i) {
-    engines_[i].store(engines[i].release(), std::memory_order_release);
+    Set(static_cast<uint32_t>(i), engines[i].release());
   }
 }
 
@@ -147,9 +148,14 @@ Engine& Keyspaces::MakeEngine(uint32_t index) {
     }
     engine = made.release();
     if (visit_) visit_(index, *engine);
-    engines_[index].store(engine, std::memory_order_release);
+    Set(index, engine);
   }
   return *engine;
+}
+
+void Keyspaces::Set(uint32_t index, Engine* engine) {
+  plain_gets_[index] = PlainGetsOf(*engine);
+  engines_[index].store(engine, std::memory_order_release);
 }
 
 std::optional<uint32_t> Keyspaces::index_of(const Engine& engine) const {

@@ -10,6 +10,7 @@
 
 #include "base/mutex.h"
 #include "engine/engine.h"
+#include "engine/plain_gets.h"
 #include "keyspace/factory.h"
 #include "skep/options.h"
 
@@ -54,6 +55,12 @@ class Keyspaces {
     Engine* engine = engines_[index].load(std::memory_order_acquire);
     return engine != nullptr ? *engine : MakeEngine(index);
   }
+  // The plain gets of a keyspace's engine, which is made on first use; null: it has none. `index` <
+  // count(). Cost: two loads.
+  PlainGets* plain_gets(uint32_t index) {
+    at(index);
+    return plain_gets_[index];
+  }
   // Null if the keyspace was never used.
   Engine* if_used(uint32_t index) const { return engines_[index].load(std::memory_order_acquire); }
 
@@ -84,6 +91,7 @@ class Keyspaces {
  private:
   Keyspaces(const Options& options, const EngineSpec& spec, EngineWrapper* wrapper);
   Engine& MakeEngine(uint32_t index);
+  void Set(uint32_t index, Engine* engine);
   // Makes the engines that have to reach others, and that of keyspace 0.
   Status Connect(std::string* problem);
 
@@ -94,9 +102,10 @@ class Keyspaces {
   const size_t collection_value_bytes_ = 0;  // Options::collection_value_bytes
   Mutex mutex_;                              // held while an engine is made
   Visit visit_ SKEP_GUARDED_BY(mutex_);
-  // Acquire pairs with the release store in MakeEngine: a thread that sees the pointer sees the
-  // engine.
+  // Acquire pairs with the release store in Set: a thread that sees the pointer sees the engine,
+  // and its plain gets.
   std::vector<std::atomic<Engine*>> engines_;  // owned
+  std::vector<PlainGets*> plain_gets_;         // set once, before the engine
 };
 
 }  // namespace skep

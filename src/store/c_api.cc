@@ -160,14 +160,13 @@ skep_code skep_get(skep_store* store, uint32_t keyspace, const void* key, size_t
   *value = nullptr;
   *value_bytes = 0;
   return Call(store, {{key, key_bytes}}, [&](Store& s) -> Status {
-    Batch batch;
-    batch.Get(Bytes(key, key_bytes));
-    const auto out = ExecuteOne(s, batch, keyspace);
-    if (!out) return out.error();
-    if (out->verdict == Verdict::kAbsent) return {};
-    *value = std::malloc(std::max<size_t>(1, out->value.size()));
+    const auto found = s.Get(Bytes(key, key_bytes), keyspace);
+    if (!found) return found.error();
+    if (!found->has_value()) return {};
+    const std::string& bytes = **found;
+    *value = std::malloc(std::max<size_t>(1, bytes.size()));
     if (*value == nullptr) return kNoMemory;
-    *value_bytes = out->value.copy(static_cast<char*>(*value), out->value.size());
+    *value_bytes = bytes.copy(static_cast<char*>(*value), bytes.size());
     return {};
   });
 }

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 
 #include "base/failing_new_test.h"
+#include "base/temporary_directory_test.h"
 #include "skep/store.h"
 
 namespace skep {
@@ -35,6 +37,33 @@ TEST(SingleCall, AllocatesItsResultAndNothingElse) {
   }
 }
 
+// Goal: a Get whose answer no deadline and no type decides makes no batch.
+// Method: the thread's batch is in use, so a call that needs one allocates it.
+TEST(SingleCall, AGetNeedsNone) {
+  for (const char* engine : {"btree", "hash"}) {
+    for (const bool is_durable : {false, true}) {
+      SCOPED_TRACE(testing::Message() << engine << (is_durable ? ", durable" : ", in memory"));
+      const TemporaryDirectory directory;
+      Options options;
+      options.engine = engine;
+      if (is_durable) options.directory = directory.path();
+      const auto store = *Store::Open(options);
+      ASSERT_TRUE(store->Put("plain", "value").ok());
+      ASSERT_TRUE(store->PutUntil("due", "value", DeadlineAfter(std::chrono::hours(1))).ok());
+      const auto allocates = [&](const char* key, bool is_present) {
+        EXPECT_EQ((*store->Get(key)).has_value(), is_present);
+        const SingleCall outer;
+        const uint64_t before = FailingNew::allocations();
+        EXPECT_EQ((*store->Get(key)).has_value(), is_present);
+        return FailingNew::allocations() > before;
+      };
+      EXPECT_FALSE(allocates("plain", true));
+      EXPECT_FALSE(allocates("nobody", false));
+      EXPECT_TRUE(allocates("due", true));
+    }
+  }
+}
+
 TEST(SingleCall, InsideAnotherHasABatchOfItsOwn) {
   SingleCall outer;
   outer.batch().Get("outer");
@@ -56,7 +85,7 @@ TEST(SingleCall, WhileItsThreadEnds) {
     Store* store = nullptr;
     bool* found = nullptr;
     ~Last() {
-      if (store != nullptr) *found = store->Get("key")->has_value();
+      if (store != nullptr) *found = store->DeadlineOf("key")->has_value();
     }
   };
   const auto store = *Store::Open({});
@@ -65,7 +94,7 @@ TEST(SingleCall, WhileItsThreadEnds) {
   std::thread([&] {
     static thread_local Last last;
     last = {.store = store.get(), .found = &found};
-    EXPECT_TRUE(store->Get("key")->has_value());
+    EXPECT_TRUE(store->DeadlineOf("key")->has_value());
   }).join();
   EXPECT_TRUE(found);
 }

@@ -244,13 +244,32 @@ Result<bool> WhetherDone(Store& store, Batch& batch, uint32_t keyspace) {
 
 }  // namespace
 
-Result<std::optional<std::string>> Store::Get(std::string_view key, uint32_t keyspace) {
+namespace {
+
+Result<std::optional<std::string>> GetByBatch(Store& store, std::string_view key,
+                                              uint32_t keyspace) {
   SingleCall call;
   call.batch().Get(key);
-  const auto out = ExecuteOne(*this, call.batch(), keyspace);
+  const auto out = ExecuteOne(store, call.batch(), keyspace);
   if (!out) return Fail(out.error());
   if ((*out)->verdict == Verdict::kAbsent) return std::nullopt;
   return std::string((*out)->value);
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> Store::Get(std::string_view key, uint32_t keyspace) {
+  Result<std::optional<std::string>> value;  // all ways return it, so that it is made in place
+  const bool exists = keyspace < keyspaces_->count();
+  PlainGets* const gets = exists ? keyspaces_->plain_gets(keyspace) : nullptr;
+  const auto ticket = gets != nullptr ? gets->GetPlain(key, &*value) : std::nullopt;
+  if (ticket) {
+    Engine& engine = keyspaces_->at(keyspace);
+    if (!engine.gate().IsReleased(*ticket)) engine.AwaitRelease(*ticket);
+  } else {
+    value = GetByBatch(*this, key, keyspace);
+  }
+  return value;
 }
 
 Status Store::Put(std::string_view key, std::string_view value, uint32_t keyspace) {

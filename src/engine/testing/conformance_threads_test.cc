@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/sanitized.h"
+#include "engine/plain_gets.h"
 #include "engine/testing/conformance.h"
 
 namespace skep {
@@ -299,6 +300,49 @@ TEST_P(ThreadConformance, EachThreadSeesItsOwnPrefix) {
         ASSERT_EQ(deletes.outcome(0).integer, static_cast<int64_t>(mine.size()));
         mine.clear();
       }
+    }
+  });
+  EXPECT_STREQ(engine_.Verify(), nullptr);
+}
+
+// Goal: gets without a batch see the newest state: of two keys that one thread writes in turn, the
+// one that is written first is never seen behind the other, and neither ever goes back.
+// Method: one thread writes the numbers from 1 on to both, one fills and deletes their
+// surroundings, so that leaves and buckets are replaced, and the others read them.
+TEST_P(ThreadConformance, GetsWithoutABatchSeeTheNewest) {
+  PlainGets* const gets = PlainGetsOf(engine_);
+  if (gets == nullptr) GTEST_SKIP() << traits_.name << " has no plain gets";
+  const auto get = [&](std::string_view key) {
+    std::optional<std::string> value;
+    const auto ticket = gets->GetPlain(key, &value);
+    EXPECT_TRUE(ticket.has_value());
+    engine_.AwaitRelease(ticket.value_or(0));
+    return value ? NumberIn(*value) : 0;
+  };
+  const std::string first_key = "m:first";
+  const std::string second_key = "m:second";
+  std::atomic<bool> is_written = false;
+  Together([&](uint32_t thread) {
+    if (thread == 0) {
+      for (int64_t n = 1; n <= Rounds(2000); ++n) {
+        const std::string number = std::to_string(n);
+        for (const std::string& key : {first_key, second_key}) {
+          Batch batch;
+          batch.Put(key, number);
+          Run(batch);
+        }
+      }
+      is_written = true;
+      return;
+    }
+    if (thread == 1) return Trample(second_key);
+    int64_t last = 0;
+    while (!is_written) {
+      const int64_t second = get(second_key);
+      const int64_t first = get(first_key);
+      ASSERT_GE(second, last);
+      ASSERT_GE(first, second);
+      last = first - 1;  // the writer may have written `first` and not yet `second`
     }
   });
   EXPECT_STREQ(engine_.Verify(), nullptr);
