@@ -400,7 +400,10 @@ class Batch {
   size_t work_bytes_max() const { return work_bytes_max_; }
   // A read of a large collection, or of a range of it, whose answer would be longer than about this
   // many bytes is not made, nor a write that would copy more: its outcome is kDone, without an
-  // answer, and has `more`. A scan of members stops there. A server's client does not send this.
+  // answer, and has `more`. A scan of members stops there. An atomic batch that is not at a
+  // snapshot is left out as a whole, each slot kPostponed and nothing applied, if one of its calls
+  // would be left out, if all of them look at some such portions, or if it would wait for another
+  // call's turn at a key. A server's client does not send this.
   void set_portion_bytes_max(size_t bytes) { portion_bytes_max_ = bytes; }
   size_t portion_bytes_max() const { return portion_bytes_max_; }
   // Whether the last execution has left this slot out for that.
