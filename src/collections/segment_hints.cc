@@ -125,7 +125,7 @@ void SegmentHints::List::Begin(uint64_t of_id) {
   is_complete = false;
   is_too_large = false;
   read_until = KeysOf(of_id);
-  std::vector<std::string_view>().swap(items);
+  std::vector<Item>().swap(items);
   bytes = Scratch();
 }
 
@@ -139,7 +139,7 @@ void SegmentHints::List::Add(std::string_view item) {
     if (used() > kBytesMax / 2) {
       is_too_large = true;
       is_complete = false;
-      std::vector<std::string_view>().swap(items);
+      std::vector<Item>().swap(items);
       bytes = Scratch();
     }
   }
