@@ -41,7 +41,7 @@ template <uint8_t kKind>
   return true;
 }
 
-FunctionEffect Found(SegmentFinding finding, std::string_view returned = {}) {
+FunctionEffect EffectOf(SegmentFinding finding, std::string_view returned = {}) {
   return {.returned = returned, .integer = static_cast<int64_t>(finding)};
 }
 
@@ -60,19 +60,19 @@ FunctionEffect FindIn(std::string_view body, std::string_view wanted) {
       bytes = body.size() - rest.size();
       is_wanted = member == wanted;
     }
-    if (is_wanted) return Found(SegmentFinding::kPiece, body.substr(0, bytes));
+    if (is_wanted) return EffectOf(SegmentFinding::kPiece, body.substr(0, bytes));
     body = Behind(body, bytes);
   }
-  return Found(SegmentFinding::kNone);
+  return EffectOf(SegmentFinding::kNone);
 }
 
 template <uint8_t kKind>
 FunctionEffect Find(const FunctionInput& input) {
-  if (!input.value) return Found(SegmentFinding::kNoSegment);
+  if (!input.value) return EffectOf(SegmentFinding::kNoSegment);
   const auto segment = ReadSegment(*input.value);
   if (!segment) return Failure(kNoCollection);
   if (segment->fence && CompareBytes(input.operand, *segment->fence) >= 0) {
-    return Found(SegmentFinding::kEndsBefore, *segment->fence);
+    return EffectOf(SegmentFinding::kEndsBefore, *segment->fence);
   }
   return FindIn<kKind>(segment->body, input.operand);
 }
