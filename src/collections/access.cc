@@ -311,4 +311,12 @@ bool Lookup::FoundByFunction(uint32_t call, Form form, std::optional<Piece>* pie
   return false;
 }
 
+void RequireRecord(Batch& batch, std::string_view key, uint8_t kind,
+                   const types::LargeRecord& record) {
+  batch.Add({.op = Op::kRequireValue,
+             .type = static_cast<uint8_t>(types::kLargeForm + kind),
+             .key = key,
+             .other = batch.scratch().Copy(types::BytesOf(record))});
+}
+
 }  // namespace skep::collections

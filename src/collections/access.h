@@ -227,4 +227,8 @@ class Lookup {
   Part hinted_part_ = Part::kNames;  // the one that the hints have turned to
 };
 
+// Adds the condition that the key has this record of a collection of this kind.
+void RequireRecord(Batch& batch, std::string_view key, uint8_t kind,
+                   const types::LargeRecord& record);
+
 }  // namespace skep::collections

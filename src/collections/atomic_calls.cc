@@ -249,10 +249,7 @@ bool AtomicCalls::MissesOne() const {
 void AtomicCalls::AddFront() {
   for (auto& [name, key] : keys_) {
     if (key.calls != nullptr && key.calls->has_changes()) continue;
-    whole_.Add({.op = Op::kRequireValue,
-                .type = static_cast<uint8_t>(types::kLargeForm + key.kind),
-                .key = name,
-                .other = types::BytesOf(key.record)});
+    RequireRecord(whole_, name, key.kind, key.record);
   }
 }
 
@@ -329,7 +326,7 @@ AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill, Stat
   for (auto& [name, key] : keys_) {
     if (key.calls == nullptr) continue;
     if (!key.calls->has_changes()) {
-      if (!key.calls->IsNewest()) return End::kAgain;
+      if (!key.calls->RequireRead(whole_) && !key.calls->IsNewest()) return End::kAgain;
     } else if (key.is_read) {
       return End::kNotSo;
     } else if (!key.calls->AddTo(whole_)) {

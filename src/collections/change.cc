@@ -373,12 +373,7 @@ void Change::AddSegments(Batch& batch) {
 
 // The slots ascend by their keys, so that the engine need not sort them.
 void Change::AddTo(Batch& batch, int64_t fewest) {
-  if (requires_record_) {
-    batch.Add({.op = Op::kRequireValue,
-               .type = static_cast<uint8_t>(types::kLargeForm + kind_),
-               .key = key_,
-               .other = types::BytesOf(record_)});
-  }
+  if (requires_record_) collections::RequireRecord(batch, key_, kind_, record_);
   Scratch& scratch = batch.scratch();
   const types::RecordChange change = {.id = record_.id,
                                       .members = members_added_,

@@ -87,6 +87,9 @@ class JointCalls {
   virtual bool CorrectHints(const Batch&) { return false; }
   // Calls that change nothing: whether what they have read is the newest state.
   virtual bool IsNewest() = 0;
+  // Likewise, if the batch also requires the record as it was read: adds the conditions that say
+  // so. False: there are none, and IsNewest is to be asked.
+  virtual bool RequireRead(Batch&) { return false; }
 
   // Makes as many of the calls as can be made together, at least one, and appends the answer of
   // each; if the first one is found to be long, its answer only, and nothing was done. False: the

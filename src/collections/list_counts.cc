@@ -181,21 +181,13 @@ std::optional<Missing> MissingOf(const types::LargeRecord& record) {
   return std::nullopt;
 }
 
-// The condition that the key has this record.
-void RequireRecord(Batch& batch, std::string_view key, const types::LargeRecord& record) {
-  batch.Add({.op = Op::kRequireValue,
-             .type = types::kLargeForm + types::kList,
-             .key = key,
-             .other = batch.scratch().Copy(types::BytesOf(record))});
-}
-
 // The elements of the segments [from, to) by their order, when the list has this record; nothing if
 // they were not found.
 std::optional<std::vector<uint64_t>> ReadElements(Access& access, std::string_view key,
                                                   const types::LargeRecord& record, uint64_t from,
                                                   uint64_t to) {
   Batch batch(Batch::Kind::kAtomic);
-  RequireRecord(batch, key, record);
+  RequireRecord(batch, key, types::kList, record);
   const uint32_t slot =
       batch.Scan(Range::Between(batch.scratch().Copy(ElementsKey(record.id, from)),
                                 batch.scratch().Copy(ElementsKey(record.id, to))),
@@ -244,7 +236,7 @@ int64_t MendListCounts(Access& access, std::string_view key, uint64_t id) {
       counts.Store(id, block, counts.CountOf(id, block) + (*elements)[i]);
     }
     Batch batch(Batch::Kind::kAtomic);
-    RequireRecord(batch, key, *record);
+    RequireRecord(batch, key, types::kList, *record);
     const int64_t more = counts.AddTo(batch, id);
     batch.Apply(key, RecordFunction(types::kList), batch.scratch().Copy(types::BytesOf(after)));
     Status unwanted;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -363,7 +364,37 @@ bool MemberCalls::IsNewest() {
   // A pop has read segments of scores, too.
   const bool has_scores = kind_ == types::kSortedSet && !change_.Of(Part::kScores).all().empty();
   const bool is_one = change_.Of(Part::kMembers).all().size() == 1 && !has_scores;
-  return is_one || access_.Record(key_, kind_) == record_;
+  return is_one || IsOfOneVersion();
+}
+
+bool MemberCalls::RequireRead(Batch& batch) {
+  for (const Part part : {Part::kMembers, Part::kScores}) {
+    for (const Loaded* const loaded : change_.Of(part).all()) {
+      batch.Add({.op = Op::kRequireValue,
+                 .type = types::kSegment,
+                 .key = loaded->key,
+                 .other = loaded->bytes});
+    }
+  }
+  return true;
+}
+
+bool MemberCalls::IsOfOneVersion() {
+  const auto is_newest = [this](const Loaded* loaded) {
+    return access_.Get(loaded->key, types::kSegment) == loaded->bytes;
+  };
+  while (true) {
+    Batch batch(Batch::Kind::kAtomic);
+    collections::RequireRecord(batch, key_, kind_, record_);
+    RequireRead(batch);
+    if (access_.Execute(batch).applied()) return true;
+    const bool stays = access_.Record(key_, kind_) == record_ &&
+                       std::ranges::all_of(change_.Of(Part::kMembers).all(), is_newest) &&
+                       std::ranges::all_of(change_.Of(Part::kScores).all(), is_newest);
+    if (!stays || !access_.status().ok()) return false;
+    access_.engine().Release();
+    std::this_thread::yield();
+  }
 }
 
 // The bytes that a member with this piece of the small form has in the part of members.

@@ -6,8 +6,10 @@
 // Calls that only read, of at most kReadsMax members together, are answered from the pieces of
 // these members, which one Lookup finds at one version (ReadEach; access.h has the argument). Other
 // calls that change nothing are answered from one state. One segment is read at one instant. Of
-// several the record says that they are of the newest state: either the record at the version at
-// which they were read is the one that was the newest beforehand, or the newest one afterwards is.
+// several either the record at the version at which they were read is the one that was the newest
+// beforehand; or they were read one by one, and they and the record are looked for at one version
+// (IsOfOneVersion). That the record is still the newest says nothing of them: the leaves of
+// a write are published one after the other. In an atomic batch each of them is a condition.
 //
 // Cost: of a call, a walk through its members' segments; of all calls, the change. ReadEach makes
 // one batch for all its calls: a request for each member, and one for the record.
@@ -54,6 +56,7 @@ class MemberCalls : public JointCalls {
   Answer Done(const Batch& batch) override { return change_.Done(batch); }
   bool CorrectHints(const Batch& batch) override { return change_.CorrectHints(batch); }
   bool IsNewest() override;
+  bool RequireRead(Batch& batch) override;
 
  protected:
   // A member that calls name.
@@ -101,6 +104,9 @@ class MemberCalls : public JointCalls {
   Piece SmallPiece(const Piece& piece);
   std::string_view BytesInPart(const Member& member, const Piece& piece);
   bool FindOwn();
+  // Whether the record and the segments that were read are of one version, which is no older than
+  // the record. Waits until that version is released, as View::Open does.
+  bool IsOfOneVersion();
   FunctionEffect RunOnSeen(const FunctionCall& call);
 
   const uint8_t kind_;

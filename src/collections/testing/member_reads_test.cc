@@ -2,12 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "btree/btree_engine.h"
+#include "btree/core.h"
 #include "collections/member_calls.h"
 #include "collections/testing/collection_world_test.h"
 
@@ -238,6 +245,117 @@ TEST_P(MemberReadsTest, AnswerManyMembers) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, MemberReadsTest, testing::Values("btree", "model"),
                          [](const auto& tested) { return tested.param; });
+
+// Two fields of a large hash that each write gives the same value, and reads of both that begin
+// while such a write has published one of its leaves and not yet the others.
+class HalfPublished {
+ public:
+  // `read` reads the fields "a" and "z", and returns their texts.
+  using Read = std::function<std::string(Engine&)>;
+
+  explicit HalfPublished(Read read) : read_(std::move(read)) {
+    auto tree = BtreeEngine::Make({.budget = &budget_});
+    tree_ = static_cast<BtreeEngine*>(tree.get());
+    engine_ = std::make_unique<CollectionEngine>(std::move(tree), 8192);
+    Words words;
+    for (int i = 0; i < 6000; ++i) {
+      words.push_back("m" + std::to_string(10'000 + i));
+      words.push_back(std::string(20, 'x'));
+    }
+    Call(*engine_, "h", "hash-set", TextsOperand(words));
+    Call(*engine_, "h", "hash-set", TextsOperand({"a", "0", "z", "0"}));
+    for (int i = 0; i < 2000; ++i) Call(*engine_, "h", "hash-get", TextsOperand({"a", "z"}));
+  }
+
+  // Another write, which is stopped in its middle, holds back the release of all these.
+  void Run() {
+    tree_->core().hook = {.call = &HalfPublished::AtPoint, .context = this};
+    for (int round = 0; round < 10; ++round) {
+      Batch put;
+      put.Put("other", "value");
+      tells_ = Tells::kStall;
+      engine_->Execute(put);
+      tells_ = Tells::kNothing;
+      for (std::thread& reader : readers_) reader.join();
+      readers_.clear();
+    }
+    tree_->core().hook = {};
+    EXPECT_GT(stops_, 0);
+    EXPECT_STREQ(engine_->Verify(), nullptr);
+  }
+
+ private:
+  enum class Tells : uint8_t { kNothing, kStall, kPublish };
+
+  static void AtPoint(void* context, btree::SyncPoint point) {
+    static_cast<HalfPublished*>(context)->At(point);
+  }
+  void At(btree::SyncPoint point) {
+    if (tells_ == Tells::kStall && point == btree::SyncPoint::kWriterFoundLeaf) {
+      tells_ = Tells::kNothing;
+      std::thread([this] { Write(); }).join();
+    } else if (tells_ == Tells::kPublish && point == btree::SyncPoint::kMergeMapped) {
+      ++stops_;
+      BeginRead();
+    }
+  }
+  void Write() {
+    for (int i = 0; i < 60; ++i) {
+      const std::string value = std::to_string(++number_);
+      tells_ = Tells::kPublish;
+      Call(*engine_, "h", "hash-set", TextsOperand({"a", value, "z", value}));
+      tells_ = Tells::kNothing;
+      const std::string near = (number_ % 3 == 0 ? "z+" : "a+") + std::to_string(number_ % 7);
+      Call(*engine_, "h", "hash-set", TextsOperand({near, "q" + value}));
+    }
+  }
+  // A read that waits for this write does not end before it goes on: it is given some time to be
+  // wrong in.
+  void BeginRead() {
+    const auto is_done = std::make_shared<std::atomic<bool>>(false);
+    readers_.emplace_back([this, is_done] {
+      types::Texts texts;
+      const std::string found = read_(*engine_);
+      EXPECT_TRUE(types::TakeTexts(found, &texts));
+      EXPECT_EQ(texts.size(), 2u);
+      if (texts.size() == 2) EXPECT_EQ(texts[0], texts[1]);
+      *is_done = true;
+    });
+    for (int i = 0; i < 10 && !*is_done; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  static thread_local Tells tells_;
+  const Read read_;
+  MemoryBudget budget_{0};
+  BtreeEngine* tree_ = nullptr;
+  std::unique_ptr<CollectionEngine> engine_;
+  std::vector<std::thread> readers_;
+  int number_ = 0;
+  int stops_ = 0;
+};
+
+thread_local HalfPublished::Tells HalfPublished::tells_ = Tells::kNothing;
+
+// Goal: a call that reads several members never sees one of them before a write of both and the
+// other behind it.
+TEST(HalfPublishedWrites, AreNotSeenByOneCall) {
+  HalfPublished([](Engine& engine) {
+    return std::string(Call(engine, "h", "hash-get", TextsOperand({"a", "z"})).value);
+  }).Run();
+}
+
+// Goal: the same of a call in an atomic batch that writes another key.
+TEST(HalfPublishedWrites, AreNotSeenByAtomicBatches) {
+  HalfPublished([](Engine& engine) {
+    Batch batch(Batch::Kind::kAtomic);
+    batch.Apply("h", Named("hash-get"), batch.scratch().Copy(TextsOperand({"a", "z"})));
+    batch.Put("third", "value");
+    engine.Execute(batch);
+    return std::string(batch.outcome(0).value);
+  }).Run();
+}
 
 }  // namespace
 }  // namespace skep::collections
