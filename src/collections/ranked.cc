@@ -114,13 +114,19 @@ bool Ranked::Expect(View& view, Counts& counts, std::span<const FunctionCall> ca
   return ExpectDraws(view, counts, calls) && ExpectRanks(view, counts, calls);
 }
 
-// Draws for calls of few draws each.
+// Draws for calls of few draws each, for the first ones that take kDrawnBytesMax together.
 bool Ranked::ExpectDraws(View& view, Counts& counts, std::span<const FunctionCall> calls) {
   std::vector<std::string_view> operands;
+  const uint64_t member_bytes = view.record().bytes / view.record().members;
+  uint64_t drawn = 0;
   for (const FunctionCall& call : calls) {
     if (!Draws(*call.function) || DrawsMost(view.record(), call.operand)) continue;
     const auto request = types::ReadDrawRequest(call.operand);
-    if (std::abs(request->count) <= kDrawnAheadMax) operands.push_back(call.operand);
+    const auto count = static_cast<uint64_t>(std::abs(request->count));
+    if (count > kDrawnAheadMax) continue;
+    drawn += count;
+    if (drawn * member_bytes > kDrawnBytesMax && !operands.empty()) break;
+    operands.push_back(call.operand);
   }
   return operands.empty() || DrawFor(view, counts, operands);
 }

@@ -71,7 +71,9 @@ class Ranked {
 
  private:
   // A call that draws more is not drawn for ahead.
-  static constexpr int64_t kDrawnAheadMax = 16;
+  static constexpr uint64_t kDrawnAheadMax = 16;
+  // What is drawn ahead takes about so many bytes at most, or is of one call.
+  static constexpr uint64_t kDrawnBytesMax = 64 * 1024;
   // What was drawn for a call.
   struct Drawn {
     const char* operand;

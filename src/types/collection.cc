@@ -16,7 +16,6 @@ std::optional<std::vector<size_t>> DrawIndexes(size_t members, const DrawRequest
   }
   // Each member is taken with the probability that makes all sets of that size as likely.
   uint64_t wanted = std::min<uint64_t>(static_cast<uint64_t>(request.count), members);
-  if (wanted == 1) return std::vector<size_t>{draws.Below(members)};
   drawn.reserve(wanted);
   for (size_t i = 0; i < members && wanted > 0; ++i) {
     if (draws.Below(members - i) >= wanted) continue;
@@ -24,6 +23,11 @@ std::optional<std::vector<size_t>> DrawIndexes(size_t members, const DrawRequest
     --wanted;
   }
   return drawn;
+}
+
+std::optional<std::vector<size_t>> DrawIndexesToRead(size_t members, const DrawRequest& request) {
+  if (request.count != 1) return DrawIndexes(members, request);
+  return std::vector<size_t>{SeededRandom(request.seed).Below(members)};
 }
 
 }  // namespace skep::types

@@ -107,6 +107,9 @@ inline constexpr const char* kDrawnTooLarge = "the members that are drawn exceed
 // Draws indexes below `members`, which is not 0: distinct ones, in the order of members, if the
 // count is positive. Nothing if it is below -kDrawsMax.
 std::optional<std::vector<size_t>> DrawIndexes(size_t members, const DrawRequest& request);
+// Likewise for a function that only reads, so that no log of another library repeats it: one index
+// is drawn without a walk.
+std::optional<std::vector<size_t>> DrawIndexesToRead(size_t members, const DrawRequest& request);
 
 // What HSCAN and its kin ask for. Its operand: two texts, the member to begin with, and a decimal,
 // how many members are wanted.

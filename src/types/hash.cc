@@ -299,7 +299,7 @@ FunctionEffect DrawFields(const FunctionInput& input) {
   const auto texts = ReadTexts(input.value, 2);
   if (!texts) return Failure(kNoCollection);
   if (texts->empty()) return {};
-  const auto indexes = DrawIndexes(texts->size() / 2, *request);
+  const auto indexes = DrawIndexesToRead(texts->size() / 2, *request);
   if (!indexes) return Failure(kTooManyDraws);
   size_t bytes = 0;
   for (const size_t i : *indexes)

@@ -159,7 +159,8 @@ FunctionEffect DrawOf(const FunctionInput& input, Texts* left) {
   const auto members = ReadMembers(input);
   if (!members) return Failure(kNoCollection);
   if (members->empty()) return {};
-  const auto indexes = DrawIndexes(members->size(), *request);
+  const auto indexes = left == nullptr ? DrawIndexesToRead(members->size(), *request)
+                                       : DrawIndexes(members->size(), *request);
   if (!indexes) return Failure(kTooManyDraws);
   Texts drawn;
   drawn.reserve(indexes->size());

@@ -377,7 +377,7 @@ FunctionEffect DrawEntries(const FunctionInput& input) {
   const auto entries = ReadEntries(input);
   if (!entries) return Failure(kNoCollection);
   if (entries->empty()) return {};
-  const auto indexes = DrawIndexes(entries->size(), *request);
+  const auto indexes = DrawIndexesToRead(entries->size(), *request);
   if (!indexes) return Failure(kTooManyDraws);
   Entries drawn;
   size_t bytes = 0;
