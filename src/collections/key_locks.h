@@ -14,6 +14,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
@@ -22,13 +23,24 @@ namespace skep::collections {
 
 enum class Wait : uint8_t { kMay, kMustNot };
 
+// How often a mutex is tried for which the caller must not wait: most holders need microseconds.
+inline constexpr int kLockTriesMax = 16;
+
+inline bool TryForShort(Mutex& mutex) {
+  for (int tries = 1; !mutex.try_lock(); ++tries) {
+    if (tries == kLockTriesMax) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 // Locks the mutexes, in their order. False: one of them is held, and the caller must not wait; then
 // none is locked. The analysis does not see which mutexes a list has.
 inline bool LockAll(std::span<Mutex* const> mutexes, Wait wait) SKEP_NO_THREAD_SAFETY_ANALYSIS {
   for (size_t i = 0; i < mutexes.size(); ++i) {
     if (wait == Wait::kMay) {
       mutexes[i]->lock();
-    } else if (!mutexes[i]->try_lock()) {
+    } else if (!TryForShort(*mutexes[i])) {
       while (i > 0) mutexes[--i]->unlock();
       return false;
     }

@@ -16,13 +16,14 @@ Sweeper::Step Sweeper::Run(Access& access) {
     round_ = wanted_.load(std::memory_order_relaxed);
     if (round_ == done_) return step;
     next_id_ = 1;
+    has_left_ = false;
   }
   for (; step.looks < kSweepIds; ++step.looks) {
     const auto id = NextId(access);
     if (!id) {
       next_id_ = 0;
       done_ = round_;
-      step.more = wanted_.load(std::memory_order_relaxed) != done_;
+      step.more = !has_left_ && wanted_.load(std::memory_order_relaxed) != done_;
       return step;
     }
     next_id_ = *id;
@@ -61,7 +62,12 @@ std::optional<uint64_t> Sweeper::NextId(Access& access) {
 bool Sweeper::IsLeft(Access& access, uint64_t id) {
   const std::vector<std::string> names = ReadNames(access, id);
   const std::vector<std::string_view> keys(names.begin(), names.end());
-  const KeyLocks::Held held(locks_, keys);
+  const KeyLocks::Held held(locks_, keys, Wait::kMustNot);
+  if (!held) {
+    has_left_ = true;
+    Want();
+    return false;
+  }
   // Another name may have come before the locks were held: then the id is looked at in a later
   // round, which the rename's end asks for.
   return ReadNames(access, id) == names && access.status().ok() && !HasRecord(access, names, id) &&

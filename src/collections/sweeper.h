@@ -27,6 +27,10 @@ namespace skep::collections {
 inline constexpr uint32_t kSweepIds = 16;
 inline constexpr uint32_t kSweepItems = 32;
 
+// A collection whose name another thread has locked, for as long as a long call takes, is left to
+// the next round: the sweeper, which a worker runs, does not wait, and says that there is nothing
+// more to do now.
+//
 // Thread-safe.
 class Sweeper {
  public:
@@ -55,6 +59,8 @@ class Sweeper {
   uint64_t round_ SKEP_GUARDED_BY(mutex_) = 0;    // `wanted_` when the round began
   uint64_t done_ SKEP_GUARDED_BY(mutex_) = 0;     // of the last whole round
   uint64_t next_id_ SKEP_GUARDED_BY(mutex_) = 0;  // 0: no round is under way
+  // A collection of this round is left to the next one.
+  bool has_left_ SKEP_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace skep::collections

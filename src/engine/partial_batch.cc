@@ -51,6 +51,8 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
   rest.set_answer_bytes_max(batch.answer_bytes_max());
   rest.set_returned_bytes_max(batch.returned_bytes_max());
   rest.set_work_bytes_max(batch.work_bytes_max());
+  const bool is_atomic = batch.kind() == Batch::Kind::kAtomic;
+  if (is_atomic) rest.set_portion_bytes_max(batch.portion_bytes_max());
   BatchWriter writer(batch);
   rest.set_notes_effects(writer.notes_effects());
   std::vector<bool> is_left_out(batch.size());
@@ -80,6 +82,13 @@ Version ExecuteRest(Engine& engine, Batch& batch, const std::vector<Left>& left_
     CopyOutcome(rest, from, writer, slots[from]);
   }
   for (const Effect& effect : rest.effects()) writer.NoteAgain(slots[effect.slot], effect);
+  const bool is_postponed =
+      is_atomic && !slots.empty() && rest.outcome(0).verdict == Verdict::kPostponed;
+  if (is_postponed) {
+    for (uint32_t slot = 0; slot < batch.size(); ++slot) writer.Postpone(slot);
+    writer.set_applied(false);
+    return ticket;
+  }
   if (!rest.applied()) {
     if (!culprit) {  // the snapshot is gone, and no executed request can say so
       culprit = left_out[0].culprit;

@@ -38,17 +38,26 @@ class AsideTask::Job final : public SideJob {
     session.keyspace = from.keyspace;
     session.syncs_always = from.syncs_always;
     session.syncs = from.syncs;
-    const size_t bytes = TakeWords(call) + (transaction == nullptr ? 0 : transaction->bytes());
+    size_t bytes = TakeWords(call) + from.watched.bytes();
+    if (transaction != nullptr) bytes += transaction->bytes();
     if (transaction != nullptr) session.watched.TakeOver(from.watched);
+    writes = transaction != nullptr ? transaction->writes() : command.has(Command::kWrite);
+    is_transaction = transaction != nullptr;
     session.transaction = std::move(transaction);
     Hold(call.state().keyspaces().budget(), bytes);
   }
 
+  bool MustWait() const { return host.state().pause().Holds(writes, turn.monotonic_ms()); }
+
   void Run() override {
     turn.BeginBeside();
+    is_held = MustWait();
+    if (is_held) return;
     const uint64_t began_ns = turn.MonotonicNs();
     RunCommand(ServerCall(host, session, command, words));
     ns = turn.MonotonicNs() - began_ns;
+    // Monitors see EXEC behind its commands.
+    if (is_transaction) turn.TellMonitors(session, command, words);
   }
 
   TurnContext& turn;
@@ -60,6 +69,9 @@ class AsideTask::Job final : public SideJob {
   std::string input;                    // was the session's
   Scratch copies;
   uint64_t ns = 0;
+  bool writes = false;
+  bool is_transaction = false;
+  bool is_held = false;  // by CLIENT PAUSE: it was not run
 
  private:
   // Returns the bytes that they take.
@@ -108,7 +120,12 @@ bool AsideTask::Takes(const ServerCall& call) {
   size_t bytes = 0;
   for (const std::string_view word : call.args()) bytes += word.size();
   if (bytes >= (is_whole ? kBytesMin : kWordsBytesMin)) return true;
-  if (!is_whole) return false;
+  return is_whole && AreLong(call, bytes);
+}
+
+// Whether `bytes`, and the values and collections at the keys of the call, are so many that it goes
+// aside.
+bool AsideTask::AreLong(const ServerCall& call, size_t bytes) {
   // A look at another process is a message to it.
   if (!call.engine().traits().counts_itself) return false;
   Batch look;
@@ -134,8 +151,14 @@ bool AsideTask::Takes(const ServerCall& call, Transaction& transaction) {
   if (transaction.bytes() >= kBytesMin) return true;
   bool takes = false;
   if (!transaction.has_whole()) return takes;
+  // A command that reads before it writes is rehearsed on copies of what those before it write.
+  bool copies = false;
+  transaction.ForEach([&](const Command& command, std::span<const std::string_view>) {
+    copies = copies || command.has(Command::kReadsFirst);
+  });
   transaction.ForEach([&](const Command& command, std::span<const std::string_view> args) {
-    takes = takes || Takes(call.Of(command, args));
+    const ServerCall queued = call.Of(command, args);
+    takes = takes || Takes(queued) || (copies && AreLong(queued, 0));
   });
   return takes;
 }
@@ -146,9 +169,16 @@ AsideTask::AsideTask(const ServerCall& call, std::unique_ptr<Transaction> transa
 }
 
 uint64_t AsideTask::held_bytes() const { return job_->held_bytes(); }
+bool AsideTask::tells_monitors() const { return job_->is_transaction; }
 
 bool AsideTask::Step(const ServerCall& call) {
   if (!job_->is_done()) return true;
+  if (job_->is_held) {
+    if (!call.state().pause().Holds(job_->writes, call.monotonic_ms())) {
+      call.side_thread().PostAgain(job_);
+    }
+    return true;
+  }
   Session& session = call.session();
   call.gates().TakeOver(session, job_->gates, job_->session);
   Session& beside = job_->session;

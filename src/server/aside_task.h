@@ -13,6 +13,9 @@
 //   a later turn          the reply is moved to the connection. It waits for the gates that the
 //                         session of the job would wait for
 //
+// CLIENT PAUSE. A job that the thread begins while its command has to wait is not run: its task
+// posts it again when the pause is over. So a pause holds no job but those that it is for.
+//
 // The command reads and writes behind all earlier ones of its connection, which are executed before
 // it goes aside. A transaction goes with its watches: they are judged where it is executed. A
 // length that is no longer true does no harm: the command is then run by the worker though it is
@@ -51,9 +54,13 @@ class AsideTask final : public Task {
   bool Step(const ServerCall& call) override;
   int patience_ms() const override { return SideThread::kPatienceMs; }
   uint64_t held_bytes() const override;
+  bool waits_for_reader() const override { return false; }
+  bool tells_monitors() const override;
 
  private:
   class Job;
+
+  static bool AreLong(const ServerCall& call, size_t bytes);
 
   const std::shared_ptr<Job> job_;
 };

@@ -340,15 +340,16 @@ bool CommandDispatch::RunAside(Session& session, const Command& command,
 
 // Runs the command beside the worker. Requires that an exclusive batch has begun.
 void CommandDispatch::GoAside(const ServerCall& call) {
+  // Monitors see the command before those that it lets go on.
+  turn_.TellMonitors(call.session(), call.command(), call.args());
   call.Start(std::make_unique<AsideTask>(call));
   NoteRunning(call.session(), call.command(), call.args(), 0);
   batch_.EndExclusive(call.session());
 }
 
-// Tells monitors of the command, and notes what it has had before its task goes on.
+// Notes what the command has had before its task goes on.
 void CommandDispatch::NoteRunning(Session& session, const Command& command,
                                   std::span<const std::string_view> args, uint64_t ns) {
-  turn_.TellMonitors(session, command, args);
   session.running = std::make_unique<RunningCommand>(RunningCommand{
       .counted_place = CountedPlace(command, args), .words = WordsToLog(args), .ns = ns});
 }
@@ -367,6 +368,7 @@ bool CommandDispatch::RunAlone(Session& session, const Command& command,
   } else if (session.task == nullptr) {
     turn_.CountCommand(session, command, args, ns, EndingOf(session, reply_begin));
   } else {
+    if (!session.task->tells_monitors()) turn_.TellMonitors(session, command, args);
     NoteRunning(session, command, args, ns);
   }
   session.EndReply(reply_begin);

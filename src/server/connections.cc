@@ -381,7 +381,8 @@ void Connections::Drain() {
   drain_until_ms_ = state_.environment().clock.MonotonicMs() + kDrainMs;
   for (auto& [id, session] : sessions_) {
     // A long reply is cut; but commands that were begun are done.
-    const bool has_task = session->task != nullptr && session->task->is_of_one_command();
+    const Task* const task = session->task.get();
+    const bool has_task = task != nullptr && task->is_of_one_command() && task->waits_for_reader();
     if (has_task || session->waiter != nullptr) MarkClosed(*session);
     session->closing = true;
     UpdateInterest(*session);

@@ -15,7 +15,8 @@ MessageTask::Job::Job(const ServerHost& host, const packed::Header& header, Batc
 
 std::string_view MessageTask::Job::Keep(const ServerHost& host, std::string input) {
   input_ = std::move(input);
-  Hold(host.state().keyspaces().budget(), input_.capacity());
+  constexpr size_t kSlotBytes = sizeof(Request) + sizeof(Outcome);
+  Hold(host.state().keyspaces().budget(), input_.capacity() + header_.count * kSlotBytes);
   return input_;
 }
 

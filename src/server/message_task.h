@@ -69,6 +69,7 @@ class MessageTask final : public Task {
   int patience_ms() const override { return SideThread::kPatienceMs; }
   uint64_t held_bytes() const override { return job_->held_bytes(); }
   bool is_of_one_command() const override { return false; }
+  bool waits_for_reader() const override { return false; }
 
  private:
   MessageReplies& messages_;

@@ -29,6 +29,12 @@ constexpr uint32_t kRangeVisitsMin = 512;
 
 // Whether the operation is on one key, so that the batch of a turn may hold it for several
 // connections.
+// Whether all that the request costs are the bytes that it brings.
+bool OnlyStores(const Request& r) {
+  const bool stores = r.op == Op::kPut || r.op == Op::kInsert || r.op == Op::kUpdate;
+  return stores && r.flags == 0 && r.when == 0;
+}
+
 bool IsPoint(Op op) { return (op <= Op::kApply && op != Op::kMove) || op == Op::kSample; }
 
 uint32_t MessageBytesMax(const ServerOptions& options) {
@@ -183,16 +189,22 @@ bool PackedDispatch::RunBatch(Session& session, const Header& header, std::strin
       return true;
     }
   }
-  if (GoesAside(session, header, payload)) return RunApart(session, header, payload);
-  return AddToShared(session, header, payload) || RunApart(session, header, payload);
+  if (GoesAside(session, header, payload)) return RunApart(session, header, payload, true);
+  return AddToShared(session, header, payload) || RunApart(session, header, payload, false);
 }
 
 // Whether the message is executed beside the worker because it is large. One that reads at a
-// snapshot is not: that ends with its connection.
+// snapshot is not: that ends with its connection. Nor is one that is not atomic and does more than
+// store what it brings: it has no bound but that of a turn, which divides it.
 bool PackedDispatch::GoesAside(const Session& session, const Header& header,
                                std::string_view payload) const {
-  return payload.size() >= MessageTask::kBytesMin && !header.has(packed::kAtSnapshot) &&
-         host_.MayGoAside(session);
+  const bool is_large = payload.size() >= MessageTask::kBytesMin;
+  if (!is_large || header.has(packed::kAtSnapshot) || !host_.MayGoAside(session)) return false;
+  if (header.kind == Kind::kAtomic) return true;
+  Batch look;
+  return packed::TakeSettings(header, payload) &&
+         packed::TakeRequests(payload, header.count, kNoLimit, look, turn_.now(), false).ok() &&
+         std::ranges::all_of(look.requests(), OnlyStores);
 }
 
 // Returns false if the message does not fit into the batch of the turn.
@@ -217,11 +229,12 @@ bool PackedDispatch::AddToShared(Session& session, const Header& header, std::st
 }
 
 // Returns false like Dispatch.
-bool PackedDispatch::RunApart(Session& session, const Header& header, std::string_view payload) {
+bool PackedDispatch::RunApart(Session& session, const Header& header, std::string_view payload,
+                              bool goes_aside) {
   const auto kind = header.kind == Kind::kAtomic ? Batch::Kind::kAtomic : Batch::Kind::kUnordered;
   Batch* const batch = batch_.BeginExclusive(session, kind);
   Status s;
-  if (batch != nullptr && GoesAside(session, header, payload)) {
+  if (batch != nullptr && goes_aside) {
     s = RunAside(session, header, payload);
     if (s.ok()) return true;
   } else if (batch != nullptr) {
@@ -258,10 +271,8 @@ Status PackedDispatch::RunAside(Session& session, const Header& header, std::str
   if (!takes_input) payload = job->Keep(host_, std::string(payload));
   if (const Status s = SetUpApart(session, header, payload, job->batch); !s.ok()) return s;
   if (takes_input) job->Keep(host_, session.TakeInput());
-  if (kind == Batch::Kind::kAtomic) {
-    job->batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
-    job->batch.set_returned_bytes_max(turn_.ReturnedBytesMax(session));
-  }
+  job->batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
+  job->batch.set_returned_bytes_max(turn_.ReturnedBytesMax(session));
   session.task = std::make_unique<MessageTask>(host_, session, messages_, std::move(job));
   batch_.EndExclusive(session);
   return {};

@@ -51,7 +51,8 @@ class PackedDispatch {
  private:
   bool RunBatch(Session& session, const packed::Header& header, std::string_view payload);
   bool AddToShared(Session& session, const packed::Header& header, std::string_view payload);
-  bool RunApart(Session& session, const packed::Header& header, std::string_view payload);
+  bool RunApart(Session& session, const packed::Header& header, std::string_view payload,
+                bool goes_aside);
   bool GoesAside(const Session& session, const packed::Header& header,
                  std::string_view payload) const;
   Status RunAside(Session& session, const packed::Header& header, std::string_view payload);

@@ -68,6 +68,11 @@ class Task {
   virtual bool is_of_one_command() const { return true; }
   // How long the next piece can wait.
   virtual int patience_ms() const { return 0; }
+  // Whether the next piece waits until the peer has read what it was sent. One that does not has a
+  // reply which takes memory already, and is to be counted as the session's.
+  virtual bool waits_for_reader() const { return true; }
+  // Whether the task tells monitors of its command when that has run.
+  virtual bool tells_monitors() const { return false; }
 };
 
 // A command whose task runs, and what it has had of the worker's time.

@@ -86,6 +86,11 @@ class SideThread {
   bool is_allowed() const { return is_allowed_; }
   // Requires that jobs are allowed.
   void Post(std::shared_ptr<SideJob> job);
+  // The job, which is done, is to be run once more: it is not done until then.
+  void PostAgain(std::shared_ptr<SideJob> job) {
+    job->is_done_.store(false, std::memory_order_relaxed);  // the queue's lock publishes it
+    Post(std::move(job));
+  }
   // Waits for the job that is run; those behind it are never run, and none is allowed any more.
   void Stop();
 

@@ -48,8 +48,9 @@ void TaskQueue::Step(const std::function<bool(Session&)>& step) {
       return;
     }
     Session* const session = *at;
-    session->stalled = session->unsent() > turn_.UnsentMax(*session);
     if (session->closed) continue;
+    session->stalled =
+        session->task->waits_for_reader() && session->unsent() > turn_.UnsentMax(*session);
     if (session->stalled) {
       stalled_.push_back(session);
     } else if (step(*session)) {
