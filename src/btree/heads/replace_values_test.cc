@@ -19,9 +19,9 @@ namespace {
 constexpr uint32_t kBytesMax = 8192;
 
 // Room for any node, zeroed, so that the bytes that building does not write are equal in all.
-class Buffer {
+class MergedBuffer {
  public:
-  Buffer() : bytes_(new uint64_t[5 * 1024]()) { new (node()) NodeHeader{}; }
+  MergedBuffer() : bytes_(new uint64_t[5 * 1024]()) { new (node()) NodeHeader{}; }
   NodeHeader* node() {
     return NodeIn(reinterpret_cast<std::byte*>(bytes_.get()), HeadLayout::kFrontBytes);
   }
@@ -79,7 +79,7 @@ class ValuesLeaf {
     return edits;
   }
 
-  uint32_t Merge(const std::vector<LeafEdit>& edits, uint32_t bytes_max, Buffer& to) {
+  uint32_t Merge(const std::vector<LeafEdit>& edits, uint32_t bytes_max, MergedBuffer& to) {
     return ReplaceValues(store_.codec(), node_.node(), node_.used(), edits, bytes_max, to.node());
   }
 
@@ -87,21 +87,21 @@ class ValuesLeaf {
   bool ExpectMerges() {
     const std::vector<LeafEdit> edits = RandomEdits();
     const std::vector<LeafItem> items = Items();
-    Buffer made;
+    MergedBuffer made;
     const uint32_t used = Merge(edits, kBytesMax, made);
     if (used == 0) return false;
     if (used > kBytesMax) {
       EXPECT_FALSE(HeadLayout::FitsLeaf(store_.codec(), items, fences_));
       return false;
     }
-    Buffer expected;
+    MergedBuffer expected;
     EXPECT_EQ(used, HeadLayout::BuildLeaf(store_.codec(), items, fences_, expected.node()));
     EXPECT_EQ(std::memcmp(reinterpret_cast<std::byte*>(made.node()) - HeadLayout::kFrontBytes,
                           reinterpret_cast<std::byte*>(expected.node()) - HeadLayout::kFrontBytes,
                           HeadLayout::kFrontBytes + used),
               0);
     EXPECT_STREQ(HeadLayout::Check(store_.codec(), made.node(), used), nullptr);
-    Buffer untouched;
+    MergedBuffer untouched;
     EXPECT_EQ(Merge(edits, used - 1, untouched), used);
     EXPECT_EQ(untouched.node()->log_begin, 0);
     return true;
@@ -114,7 +114,7 @@ class ValuesLeaf {
     const StoredKey stored = how == 0 ? store_.Key(key) : model_[key].key;
     const StoredValue value = RandomValue(how == 1 ? 1 : 0);
     const LeafEdit edit = {.key = key, .stored_key = stored, .erase = how == 2, .value = value};
-    Buffer made;
+    MergedBuffer made;
     EXPECT_EQ(Merge({edit}, kBytesMax, made), 0u) << how;
     const StoredValue* const put = how == 2 ? nullptr : &value;
     if (!node_.HasRoomFor(stored, put)) return;
