@@ -324,6 +324,16 @@ TEST_F(Collections, Draws) {
   EXPECT_FALSE(DrawIndexes(kMembers, {.seed = 1, .count = -kDrawsMax - 1}).has_value());
 }
 
+// Goal: what a seed draws stays: a log repeats an SPOP by its seed.
+TEST_F(Collections, SeedsDrawWhatTheyDrew) {
+  const auto first = [](uint64_t seed) {
+    return DrawIndexes(300, {.seed = seed, .count = 1})->front();
+  };
+  EXPECT_EQ(first(1), 293u);
+  EXPECT_EQ(first(2), 178u);
+  EXPECT_EQ(first(3), 279u);
+}
+
 // Goal: a collection that would be larger than one value may be is refused, and stays.
 TEST_F(Collections, TooLarge) {
   const std::string half(kOneValueBytesMax / 2, 'x');
