@@ -347,7 +347,8 @@ Version BatchExecutor<Layout>::Write(uint32_t i) {
     out_.Postpone(i);
     return 0;
   }
-  // What a scan's floor still holds back might be the room that a write needs.
+  // The floor of an earlier scan is given up: the memory that it holds back may be what the write
+  // needs.
   EndReading();
   if (!writes_) BeginWrites();
   return writer_.Execute(thread_, r, &now_ms_, &look_ahead_, traits_, out_, i);

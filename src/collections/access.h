@@ -202,8 +202,8 @@ class Lookup {
   std::optional<types::LargeRecord> Run(std::string_view key, uint8_t kind);
   // Likewise, but leaves what was found to FoundMember.
   std::optional<types::LargeRecord> Execute(std::string_view key, uint8_t kind);
-  // What the given call of AddMember has found, counted from 0: *piece becomes the member's piece
-  // in the part, or nothing if it is not there. False: its segment was not found.
+  // Sets *piece to the piece of a member in its part, or to nothing if the member is not there.
+  // `call` counts the calls of AddMember from 0. False: the segment of the member was not found.
   bool FoundMember(uint32_t call, uint8_t kind, std::optional<Piece>* piece) const;
 
  private:

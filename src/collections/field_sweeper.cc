@@ -74,7 +74,7 @@ void FieldSweeper::Add(std::string_view key, const Hint& hint) {
     by_time_.erase({at->second.at_ms, at->first});
     Hint& has = at->second;
     const uint64_t earlier_ms = std::min(has.at_ms, hint.at_ms);
-    // What was noted during a walk may be a deadline that the walk has passed already.
+    // A deadline that was noted during a walk may be of a field that the walk has passed already.
     if (hint.cursor) {
       const uint64_t noted_ms = has.at_ms;
       has = hint;

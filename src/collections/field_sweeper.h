@@ -73,8 +73,8 @@ class FieldSweeper {
 
   struct Hint {
     uint64_t at_ms = 0;
-    // Of a walk of a large hash that is under way: where it goes on, how many segments it has seen,
-    // and the earliest deadline that it leaves, 0: none.
+    // While a walk of a large hash is under way, `cursor` tells where the walk goes on, `segments`
+    // how many segments it has seen, and `next_ms` the earliest deadline that it leaves (0: none).
     std::optional<std::string> cursor = std::nullopt;
     uint64_t segments = 0;
     uint64_t next_ms = 0;

@@ -190,7 +190,7 @@ Answer LargeList::Range(View& view, int64_t first, int64_t last) {
   }
   const auto place = FindInCounted(view, static_cast<uint64_t>(from));
   const bool reverse = !place && members - to < from;
-  // Of the next segment, or with `reverse` its end.
+  // `begin` is the index at which the next segment begins, or with `reverse` ends.
   int64_t begin = place ? static_cast<int64_t>(place->begin) : reverse ? members : 0;
   const auto passed = static_cast<uint64_t>(reverse ? members - from : to + 1 - begin);
   std::vector<std::string> parts;  // of the answer, the last one first; with `reverse` only

@@ -215,7 +215,7 @@ int64_t MendListCounts(Access& access, std::string_view key, uint64_t id) {
     const auto missing = MissingOf(*record);
     if (!missing) return added;
     const auto [begin, end] = missing->blocks;
-    // What is before the first counted block has to be known, too, when there is none yet.
+    // The first blocks that are counted need the elements of all segments before them, too.
     const bool is_new = !HasCounted(*record);
     const uint64_t from = is_new ? record->first : begin * kSegmentsOfBlock;
     const auto elements = ReadElements(access, key, *record, from, end * kSegmentsOfBlock);

@@ -10,23 +10,12 @@
 #include "btree/heads/head_layout_build.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/testing/layout_test_node.h"
+#include "btree/testing/node_buffer.h"
 
 namespace skep::btree {
 namespace {
 
 using Model = std::map<std::string, std::string>;
-
-// Room for any node, zeroed, so that the bytes that building does not write are equal in all.
-class Buffer {
- public:
-  Buffer() : bytes_(new uint64_t[5 * 1024]()) { new (node()) NodeHeader{}; }
-  NodeHeader* node() {
-    return NodeIn(reinterpret_cast<std::byte*>(bytes_.get()), HeadLayout::kFrontBytes);
-  }
-
- private:
-  std::unique_ptr<uint64_t[]> bytes_;
-};
 
 // A leaf of keys and values of one size each, with a log of inserts, updates and deletes, and a
 // model of its content.
@@ -101,8 +90,8 @@ class PlainLeaf {
     node_.Append(key, stored, &value, 100 - delta);
   }
 
-  void ExpectBuilt(const Model& model, Buffer& made, uint32_t used) {
-    Buffer expected;
+  void ExpectBuilt(const Model& model, NodeBuffer& made, uint32_t used) {
+    NodeBuffer expected;
     ASSERT_EQ(used, HeadLayout::BuildLeaf(store_.codec(), Items(model), fences_, expected.node()));
     ASSERT_EQ(std::memcmp(made.node(), expected.node(), used), 0);
     ASSERT_STREQ(HeadLayout::Check(store_.codec(), made.node(), used), nullptr);
@@ -119,7 +108,7 @@ class PlainLeaf {
     }
     const StoredValue value = store_.Value({.bytes = model[key]});
     if (erases) model.erase(key);
-    Buffer made;
+    NodeBuffer made;
     const uint32_t used =
         HeadLayout::MergeLeaf(store_.codec(), node_.node(), node_.used(), store_.Key(key),
                               erases ? nullptr : &value, 8192, made.node());
@@ -132,7 +121,7 @@ class PlainLeaf {
       return;
     }
     ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model, made, used));
-    Buffer untouched;
+    NodeBuffer untouched;
     const uint32_t again =
         HeadLayout::MergeLeaf(store_.codec(), node_.node(), node_.used(), store_.Key(key),
                               erases ? nullptr : &value, used - 1, untouched.node());
@@ -142,7 +131,7 @@ class PlainLeaf {
 
   // The same of the log alone.
   void ExpectMergesLog() {
-    Buffer made;
+    NodeBuffer made;
     const uint32_t used =
         HeadLayout::MergeLog(store_.codec(), node_.node(), node_.used(), 8192, made.node());
     if (model_.size() < 2) {
@@ -154,7 +143,7 @@ class PlainLeaf {
       return;
     }
     ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model_, made, used));
-    Buffer untouched;
+    NodeBuffer untouched;
     ASSERT_EQ(HeadLayout::MergeLog(store_.codec(), node_.node(), node_.used(), used - 1,
                                    untouched.node()),
               used);
@@ -175,7 +164,7 @@ class PlainLeaf {
     ASSERT_NO_FATAL_FAILURE(ExpectBuilds(Model(model_.begin(), middle), run.First(cut)));
   }
   void ExpectBuilds(const Model& model, const ItemSpan& run) {
-    Buffer made;
+    NodeBuffer made;
     const uint32_t used = HeadLayout::BuildLeaf(store_.codec(), run, fences_, made.node());
     ASSERT_NO_FATAL_FAILURE(ExpectBuilt(model, made, used));
   }
@@ -186,7 +175,7 @@ class PlainLeaf {
                                   ? store_.Value({.bytes = RandomValue(), .deadline_ms = 1})
                                   : store_.Value({.bytes = RandomValue() + "x"});
     const std::string key = RandomKey();
-    Buffer made;
+    NodeBuffer made;
     ASSERT_EQ(HeadLayout::MergeLeaf(store_.codec(), node_.node(), node_.used(), store_.Key(key),
                                     &value, 8192, made.node()),
               0u);
@@ -257,7 +246,7 @@ TEST(HeadLayoutMerge, KeepsTheDecisionOnBitsWithTheKeys) {
   ASSERT_STREQ(leaf.Check(), nullptr);
   const StoredValue value = store.Value({"w"});
   const auto has_chosen = [&](uint32_t i, const StoredValue* put) {
-    Buffer merged;
+    NodeBuffer merged;
     const uint32_t used = HeadLayout::MergeLeaf(store.codec(), leaf.node(), leaf.used(),
                                                 store.Key(key_of(i)), put, 8192, merged.node());
     EXPECT_GT(used, 0u);
@@ -278,10 +267,10 @@ TEST(HeadLayoutMerge, AgreesWithFitsLeaf) {
     const uint32_t number = __builtin_bswap32(2 * i + 1);
     items.push_back({store.Key({reinterpret_cast<const char*>(&number), 4}), store.Value({"vv"})});
     if (i < 2) continue;
-    Buffer leaf;
+    NodeBuffer leaf;
     const std::span<const LeafItem> before(items.data(), items.size() - 1);
     const uint32_t used = HeadLayout::BuildLeaf(store.codec(), before, {}, leaf.node());
-    Buffer merged;
+    NodeBuffer merged;
     const uint32_t bytes_max = HeadLayout::LeafBytesMax(store.geometry());
     const uint32_t bytes = HeadLayout::MergeLeaf(store.codec(), leaf.node(), used, items.back().key,
                                                  &items.back().value, bytes_max, merged.node());

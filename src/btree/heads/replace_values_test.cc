@@ -12,23 +12,12 @@
 #include "base/sanitized.h"
 #include "btree/heads/head_layout_search.h"
 #include "btree/testing/layout_test_node.h"
+#include "btree/testing/node_buffer.h"
 
 namespace skep::btree {
 namespace {
 
 constexpr uint32_t kBytesMax = 8192;
-
-// Room for any node, zeroed, so that the bytes that building does not write are equal in all.
-class MergedBuffer {
- public:
-  MergedBuffer() : bytes_(new uint64_t[5 * 1024]()) { new (node()) NodeHeader{}; }
-  NodeHeader* node() {
-    return NodeIn(reinterpret_cast<std::byte*>(bytes_.get()), HeadLayout::kFrontBytes);
-  }
-
- private:
-  std::unique_ptr<uint64_t[]> bytes_;
-};
 
 // A leaf whose log replaces values of its sorted items, and a model of its content. Its items have
 // several forms, or one that is not plain.
@@ -79,7 +68,7 @@ class ValuesLeaf {
     return edits;
   }
 
-  uint32_t Merge(const std::vector<LeafEdit>& edits, uint32_t bytes_max, MergedBuffer& to) {
+  uint32_t Merge(const std::vector<LeafEdit>& edits, uint32_t bytes_max, NodeBuffer& to) {
     return ReplaceValues(store_.codec(), node_.node(), node_.used(), edits, bytes_max, to.node());
   }
 
@@ -87,21 +76,21 @@ class ValuesLeaf {
   bool ExpectMerges() {
     const std::vector<LeafEdit> edits = RandomEdits();
     const std::vector<LeafItem> items = Items();
-    MergedBuffer made;
+    NodeBuffer made;
     const uint32_t used = Merge(edits, kBytesMax, made);
     if (used == 0) return false;
     if (used > kBytesMax) {
       EXPECT_FALSE(HeadLayout::FitsLeaf(store_.codec(), items, fences_));
       return false;
     }
-    MergedBuffer expected;
+    NodeBuffer expected;
     EXPECT_EQ(used, HeadLayout::BuildLeaf(store_.codec(), items, fences_, expected.node()));
     EXPECT_EQ(std::memcmp(reinterpret_cast<std::byte*>(made.node()) - HeadLayout::kFrontBytes,
                           reinterpret_cast<std::byte*>(expected.node()) - HeadLayout::kFrontBytes,
                           HeadLayout::kFrontBytes + used),
               0);
     EXPECT_STREQ(HeadLayout::Check(store_.codec(), made.node(), used), nullptr);
-    MergedBuffer untouched;
+    NodeBuffer untouched;
     EXPECT_EQ(Merge(edits, used - 1, untouched), used);
     EXPECT_EQ(untouched.node()->log_begin, 0);
     return true;
@@ -114,7 +103,7 @@ class ValuesLeaf {
     const StoredKey stored = how == 0 ? store_.Key(key) : model_[key].key;
     const StoredValue value = RandomValue(how == 1 ? 1 : 0);
     const LeafEdit edit = {.key = key, .stored_key = stored, .erase = how == 2, .value = value};
-    MergedBuffer made;
+    NodeBuffer made;
     EXPECT_EQ(Merge({edit}, kBytesMax, made), 0u) << how;
     const StoredValue* const put = how == 2 ? nullptr : &value;
     if (!node_.HasRoomFor(stored, put)) return;
