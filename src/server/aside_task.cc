@@ -38,12 +38,15 @@ class AsideTask::Job final : public SideJob {
     session.keyspace = from.keyspace;
     session.syncs_always = from.syncs_always;
     session.syncs = from.syncs;
-    size_t bytes = TakeWords(call) + from.watched.bytes();
-    if (transaction != nullptr) bytes += transaction->bytes();
-    if (transaction != nullptr) session.watched.TakeOver(from.watched);
-    writes = transaction != nullptr ? transaction->writes() : command.has(Command::kWrite);
+    size_t bytes = TakeWords(call);
+    writes = command.has(Command::kWrite);
     is_transaction = transaction != nullptr;
-    session.transaction = std::move(transaction);
+    if (is_transaction) {
+      writes = transaction->writes();
+      bytes += transaction->bytes() + from.watched.bytes();
+      session.watched.TakeOver(from.watched);
+      session.transaction = std::move(transaction);
+    }
     Hold(call.state().keyspaces().budget(), bytes);
   }
 

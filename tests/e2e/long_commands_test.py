@@ -422,6 +422,59 @@ class LongCommandsTest(OneServerTest):
             client.take()
         self.assertEqual(self.client.call("STRLEN", "p1"), len(value))
 
+    def test_a_message_that_does_much_ends_with_its_connection(self):
+        """It is divided by the turns, though it is large: so the last of its operations is never come to."""
+        self.client.call("SET", "v", bytes(VALUE))
+        first = packed.request(packed.APPLY, b"v", b"", operand=packed.function(2, 3, b"sum"))
+        again = packed.request(packed.APPLY, b"v", b"", operand=packed.varint(0))
+        payload = first + again * 19_998 + packed.request(packed.PUT, b"last", bytes(1 << 20))
+        asking = packed.Client(self.server.port)
+        asking.send(packed.BATCH, payload, count=20_000)
+        self.client.call("PING")
+        asking.close()
+        self.assertEqual(self.client.call("SET", "large", bytes(1 << 20)), "OK")
+        self.assertEqual(self.client.call("EXISTS", "last"), 0)
+
+    def test_a_pause_holds_what_has_not_begun(self):
+        """Method: SORTs run beside the worker, and a SET waits behind them; were they too fast, once more."""
+        self.load_set("s")
+        sorting = [self.server.connect() for _ in range(5)]
+        storing = self.server.connect()
+        for connection in (*sorting, storing):
+            self.addCleanup(connection.close)
+        value = bytes(2 << 20)
+
+        def are_running(name, count):
+            return self.client.call("CLIENT", "LIST").count(b"cmd=" + name) == count
+
+        for _ in range(20):
+            for i, connection in enumerate(sorting):
+                connection.send(encode("SORT", "s", "STORE", "sorted:%d" % i))
+            self.until(lambda: are_running(b"sort", len(sorting)))
+            storing.send(encode("SET", "k", value))
+            self.client.call("CLIENT", "PAUSE", 1_000_000, "WRITE")
+            held = self.client.call("EXISTS", *["sorted:%d" % i for i in range(len(sorting))]) < len(sorting)
+            if held:
+                for _ in range(20):
+                    self.assertEqual(self.client.call("EXISTS", "k"), 0)
+                    time.sleep(0.01)
+            self.client.call("CLIENT", "UNPAUSE")
+            self.assertEqual([connection.read() for connection in sorting], [MEMBERS] * len(sorting))
+            self.assertEqual(storing.read(), "OK")
+            self.assertEqual(self.client.call("GET", "k"), value)
+            if held:
+                return
+            self.client.call("DEL", "k", *["sorted:%d" % i for i in range(len(sorting))])
+        self.fail("the SORTs were over each time")
+
+    def test_monitors_see_transactions_in_order(self):
+        with self.server.connect() as monitor:
+            monitor.call("MONITOR")
+            for size in (10, 2 << 20):
+                self.client.pipeline(("MULTI",), ("SET", "a", bytes(size)), ("GET", "b"), ("EXEC",))
+                names = [str(monitor.read()).split('"')[1] for _ in range(4)]
+                self.assertEqual(names, ["MULTI", "SET", "GET", "EXEC"])
+
     def test_marked_messages_of_connections_that_break(self):
         """A marked message is done once, or not at all, whether its connection still is or not."""
         value = random.randbytes(VALUE // 8)

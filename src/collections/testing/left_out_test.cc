@@ -227,5 +227,32 @@ TEST_F(LeftOut, IsWhatWouldWaitForALock) {
   ASSERT_EQ(engine().Verify(), nullptr);
 }
 
+// Goal: the sweep does not wait for the lock of a key that a call has, says that there is nothing
+// more to do then, and comes back to what it has left.
+TEST_F(LeftOut, IsNotWaitedForByTheSweep) {
+  std::string members;
+  for (int i = 0; i < kMembers; ++i) members += TextsOperand({Member(i)});
+  Call(engine(), "gone", "set-add", members);
+  const uint64_t items = world_.ItemsOf(Part::kMembers);
+  Batch erase;
+  erase.Delete("gone");
+  engine().AwaitRelease(engine().Execute(erase));
+  bool has_more = true;
+  Batch holder(Batch::Kind::kAtomic);
+  const std::string one = TextsOperand({Member(1)});
+  holder.Apply("set", Named("set-add"), one);
+  world_.reads().Interrupt(0, [&] {
+    std::thread([&] {
+      for (int i = 0; i < 10'000 && has_more; ++i) has_more = engine().Maintain(0);
+    }).join();
+  });
+  engine().Execute(holder);
+  EXPECT_TRUE(holder.applied());
+  EXPECT_FALSE(has_more);
+  world_.MaintainAll();
+  EXPECT_LT(world_.ItemsOf(Part::kMembers), items);
+  ASSERT_EQ(engine().Verify(), nullptr);
+}
+
 }  // namespace
 }  // namespace skep::collections
