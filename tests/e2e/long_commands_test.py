@@ -439,8 +439,8 @@ class LongCommandsTest(OneServerTest):
         """Method: SORTs run beside the worker, and a SET waits behind them; were they too fast, once more."""
         self.load_set("s")
         sorting = [self.server.connect() for _ in range(5)]
-        storing = self.server.connect()
-        for connection in (*sorting, storing):
+        storing, reading = self.server.connect(), self.server.connect()
+        for connection in (*sorting, storing, reading):
             self.addCleanup(connection.close)
         value = bytes(2 << 20)
 
@@ -452,12 +452,13 @@ class LongCommandsTest(OneServerTest):
                 connection.send(encode("SORT", "s", "STORE", "sorted:%d" % i))
             self.until(lambda: are_running(b"sort", len(sorting)))
             storing.send(encode("SET", "k", value))
+            self.until(lambda: are_running(b"set", 1))
             self.client.call("CLIENT", "PAUSE", 1_000_000, "WRITE")
             held = self.client.call("EXISTS", *["sorted:%d" % i for i in range(len(sorting))]) < len(sorting)
             if held:
-                for _ in range(20):
-                    self.assertEqual(self.client.call("EXISTS", "k"), 0)
-                    time.sleep(0.01)
+                # The thread has come to the SET before it answers this.
+                self.assertGreater(len(reading.call("DUMP", "s")), MEMBERS)
+                self.assertEqual(self.client.call("EXISTS", "k"), 0)
             self.client.call("CLIENT", "UNPAUSE")
             self.assertEqual([connection.read() for connection in sorting], [MEMBERS] * len(sorting))
             self.assertEqual(storing.read(), "OK")
