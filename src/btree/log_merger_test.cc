@@ -22,7 +22,8 @@ using changes::Kept;
 
 constexpr BtreeOptions kUsualNodes{};
 
-// The items in the logs of all leaves, and in those of leaves whose items fit into one node.
+// The items in the logs of all leaves, and in those of leaves that a merge does not leave out:
+// their items fit into one node, and they are not so empty that a later erase joins them.
 struct Logs {
   uint64_t items = 0;
   uint64_t mergeable = 0;
@@ -42,7 +43,13 @@ Logs LogsOf(TestTree& tree) {
       split_join.Gather(leaf.node(), leaf.used(), &items);
       const auto fences = Layout::FencesOf(core.codec, leaf.node());
       logs.items += leaf.log_items();
-      if (Layout::FitsLeaf(core.codec, items, fences)) logs.mergeable += leaf.log_items();
+      const Geometry& geometry = core.codec.geometry;
+      const bool is_sparse = Layout::LeafBytes(core.codec, items, fences) <
+                             Layout::FixedBytes(geometry) + geometry.underflow_bytes();
+      const bool is_root = leaf.node() == core.Node(core.table.Find(core.root));
+      if (Layout::FitsLeaf(core.codec, items, fences) && (!is_sparse || is_root)) {
+        logs.mergeable += leaf.log_items();
+      }
       if (leaves.unbounded()) break;
     }
     core.versions.LeaveEpoch(thread);
