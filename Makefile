@@ -7,13 +7,14 @@ ROUNDS ?= 500
 SEEDS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run pool build test bench bench-ordered bench-durable bench-net fuzz sim soak faults crash mutants format lint clean
+.PHONY: help run pool build test suites bench bench-ordered bench-durable bench-net fuzz sim soak faults crash mutants format lint clean
 
 help:
 	@echo "make run [PORT=6379]      install what is missing, build, start skep-server"
 	@echo "make pool [PORT=6379] [GIB=1]    a pool of memory on this machine, with ZooKeeper and a skep-server"
 	@echo "make build                install what is missing, build build/release/bin/"
 	@echo "make test [TESTS=regex]   build optimised and with sanitizers, run all tests"
+	@echo "make suites               the test suites of Redis's clients, against Skep and against Redis"
 	@echo "make bench [RECORDS=n]    this machine's limits, then YCSB A to F"
 	@echo "make bench-ordered [RECORDS=n] [STEPS=...]    every figure of docs/ordered.md"
 	@echo "make bench-durable [STEPS=...]    what durability costs, and how fast a store recovers"
@@ -46,6 +47,11 @@ build:
 test:
 	@scripts/install-packages build test peers
 	@scripts/test $(if $(TESTS),-R '$(TESTS)')
+
+suites:
+	@scripts/install-packages build suites
+	@scripts/build release skep-server
+	@python3 tests/suites/suites.py build/release/bin
 
 bench:
 	@scripts/install-packages build

@@ -360,6 +360,8 @@ bool CommandDispatch::RunAlone(Session& session, const Command& command,
   const size_t reply_begin = session.out.size();
   const uint64_t began_ns = turn_.MonotonicNs();
   command.alone(ServerCall(host_, session, command, args));
+  // The command may have been CONFIG SET, which is noted by the options that it has set.
+  turn_.RefreshOptions();
   turn_.CountWork(session.out.size() - reply_begin);
   const uint64_t ns = turn_.MonotonicNs() - began_ns;
   if (session.waiter != nullptr) {
@@ -372,7 +374,6 @@ bool CommandDispatch::RunAlone(Session& session, const Command& command,
     NoteRunning(session, command, args, ns);
   }
   session.EndReply(reply_begin);
-  turn_.RefreshOptions();  // the command may have been CONFIG SET
   batch_.EndExclusive(session);
   return true;
 }

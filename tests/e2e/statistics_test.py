@@ -145,6 +145,8 @@ class SlowCommandsTest(ServerTest):
         call = self.client.call
         call("CLIENT", "SETNAME", "me")
         call("CONFIG", "SET", "slowlog-max-len", 4, "slowlog-log-slower-than", 0)
+        # The command that sets the threshold is noted by it.
+        self.assertEqual(call("SLOWLOG", "GET", 1)[0][3][:2], [b"CONFIG", b"SET"])
         self.client.pipeline(["SET", "a", 1], ["GET", "a"], ["MSET", *(["k", "v"] * 20)])
         call("HELLO", 2, "AUTH", "default", "secret")
         self.check(4, "SLOWLOG", "LEN")
