@@ -144,9 +144,9 @@ std::string TextOf(const durable::RdbCheck& check) {
   Lines lines;
   lines.Add("{}: RDB version {}, {}", check.file, check.summary.version,
             Count(check.file_bytes, "byte"));
-  lines.Add("  {}, {}, {} of other types, {} of functions, checksum {}",
+  lines.Add("  {}, {}, {} of other types, {} with functions, checksum {}",
             Count(check.summary.strings, "string"), Count(check.summary.collections, "collection"),
-            Count(check.summary.skipped, "key"), Count(check.summary.functions, "library"),
+            Count(check.summary.skipped, "key"), Count(check.summary.functions, "record"),
             check.summary.is_checked ? "right" : "absent or not reached");
   lines.AddDamage("damage", check.damage);
   lines.Add("{}", VerdictOf(check.damage));

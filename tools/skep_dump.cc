@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -27,12 +28,19 @@ void AddServerOptions(CLI::App& app, DumpCommand& options) {
       ->envname("REDISCLI_AUTH");
 }
 
-void AddFormat(CLI::App& app, DumpCommand& options,
-               const std::map<std::string, DumpFormat>& formats, const std::string& help) {
-  app.add_option("--format", options.format, help)
+CLI::Option* AddFormat(CLI::App& app, DumpCommand& options,
+                       const std::map<std::string, DumpFormat>& formats, const std::string& help) {
+  return app.add_option("--format", options.format, help)
       ->transform(CLI::CheckedTransformer(formats).description(""))
       ->type_name("FORMAT")
       ->default_str("resp");
+}
+
+// Whether the file begins as a file of Redis does: neither of the other formats begins so.
+bool IsRdb(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string magic(6, '\0');
+  return file != "-" && in.read(magic.data(), magic.size()) && magic == "REDIS0";
 }
 
 }  // namespace
@@ -70,9 +78,10 @@ int main(int argc, char** argv) {
   AddServerOptions(*in, options);
   in->add_option("-n,--db", options.db,
                  "the database for everything; without: those that the input names, else 0");
-  AddFormat(*in, options,
-            {{"resp", DumpFormat::kResp}, {"jsonl", DumpFormat::kJsonl}, {"rdb", DumpFormat::kRdb}},
-            "resp, jsonl or rdb");
+  const CLI::Option* const in_format = AddFormat(
+      *in, options,
+      {{"resp", DumpFormat::kResp}, {"jsonl", DumpFormat::kJsonl}, {"rdb", DumpFormat::kRdb}},
+      "resp, jsonl or rdb; without: rdb if FILE is a file of Redis, else resp");
   in->add_flag("--strict", options.strict,
                "of rdb: import nothing if the file has keys that cannot be stored; without, such "
                "are listed and skipped");
@@ -83,6 +92,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
+  if (in->parsed() && in_format->empty() && IsRdb(options.file)) options.format = DumpFormat::kRdb;
   if (in->parsed() && options.format == DumpFormat::kRdb && options.file == "-") {
     fmt::print(stderr, "skep-dump: --format rdb needs a FILE: it is read twice\n");
     return kUsage;
