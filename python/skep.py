@@ -30,6 +30,7 @@ import struct
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
+from skep_arguments import Item as _Item, Key as _Key, Outcome as _Outcome, Range as _Range, Value as _Value
 from skep_arguments import (UINT32_MAX, UINT64_MAX, Aborted, Corrupt, Error, InvalidArgument, IoError,
                             Moved, NotSupported, OutOfMemory, SnapshotTooOld, TooLarge, Unavailable,
                             WrongType, as_bytes, as_deadline, as_limit, as_number, as_pair, as_text, error_of,
@@ -52,23 +53,6 @@ def _load():
         if path.exists():
             return ctypes.CDLL(str(path))
     return ctypes.CDLL(_SONAME)
-
-
-class _Range(ctypes.Structure):
-    _fields_ = [("lo", c_char_p), ("lo_bytes", c_size_t), ("hi", c_char_p),
-                ("hi_bytes", c_size_t), ("flags", c_uint32)]
-
-
-class _Item(ctypes.Structure):
-    _fields_ = [("key", c_void_p), ("key_bytes", c_size_t), ("value", c_void_p),
-                ("value_bytes", c_size_t)]
-
-
-class _Outcome(ctypes.Structure):
-    _fields_ = [("verdict", c_int), ("code", c_int), ("text", c_char_p), ("detail", c_uint64),
-                ("present", c_int), ("more", c_int), ("item_count", c_uint32),
-                ("integer", c_int64), ("value", c_void_p), ("value_bytes", c_size_t),
-                ("deadline_ms", c_uint64), ("version", c_uint64)]
 
 
 _Visitor = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_char_p, c_char_p, c_uint64)
@@ -103,6 +87,7 @@ def _declare():
         code: {
             "open": [POINTER(c_char_p), out], "connect": [c_char_p, POINTER(c_char_p), out],
             "get": place + data + [out, POINTER(c_size_t)], "put": place + kv,
+            "get_many": place + [POINTER(_Key), c_size_t, POINTER(_Value), handle],
             "put_until": place + kv + [c_uint64], "insert": place + kv + done,
             "update": place + kv + done, "delete": place + data + done,
             "compare_and_set": place + kv + data + done,
@@ -137,10 +122,11 @@ def _declare():
         None: {
             "close": [handle], "free": [handle], "scanner_free": [handle],
             "snapshot_free": [handle], "watch_free": [handle], "batch_free": [handle],
+            "scratch_free": [handle],
             "batch_clear": [handle], "batch_read_at": [handle, handle],
             "batch_begin_part": [handle],
         },
-        handle: {"batch_new": [c_uint32], "find_function": [c_int, c_char_p, c_int]},
+        handle: {"batch_new": [c_uint32], "scratch_new": [], "find_function": [c_int, c_char_p, c_int]},
         c_char_p: {"error_text": [], "version": []},
         c_uint64: {"error_detail": [], "snapshot_version": [handle]},
         POINTER(c_char_p): {"engine_names": []},
@@ -326,6 +312,20 @@ class Keyspace:
             return ctypes.string_at(value, size.value)
         finally:
             _lib.skep_free(value)
+
+    def get_many(self, keys):
+        """The values of many keys, None of absent ones, each read at an instant of its own."""
+        if isinstance(keys, (str, bytes)):
+            raise TypeError("keys are several, not one")
+        pairs = [as_pair(key) for key in keys]
+        values, scratch = (_Value * len(pairs))(), _lib.skep_scratch_new()
+        if not scratch:
+            raise OutOfMemory("the process has no memory")
+        try:
+            _lib.skep_get_many(*self._at, (_Key * len(pairs))(*pairs), len(pairs), values, scratch)
+            return [ctypes.string_at(value.at, value.bytes) if value.at else None for value in values]
+        finally:
+            _lib.skep_scratch_free(scratch)
 
     def put(self, key, value, until=None, ttl=None):
         """Stores. `until`: when the key expires; `ttl`: in how many seconds."""

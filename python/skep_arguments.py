@@ -1,4 +1,5 @@
-"""skep_arguments.py: what skep.py raises, and what it makes of arguments before the library gets them.
+"""skep_arguments.py: what skep.py raises, what it makes of arguments before the library gets them, and
+the structs that it passes.
 
 Where ctypes would make what is too large smaller, cut a string at its first null byte, or read a
 number as so many null bytes, these functions raise: TypeError, or InvalidArgument. Each returns what
@@ -7,6 +8,34 @@ the library is given. Users of skep import skep, which has all that is meant for
 import numbers
 import operator
 import time
+from ctypes import Structure, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+
+# ---- The structs of include/skep.h ----
+
+class Range(Structure):
+    _fields_ = [("lo", c_char_p), ("lo_bytes", c_size_t), ("hi", c_char_p),
+                ("hi_bytes", c_size_t), ("flags", c_uint32)]
+
+
+class Item(Structure):
+    _fields_ = [("key", c_void_p), ("key_bytes", c_size_t), ("value", c_void_p),
+                ("value_bytes", c_size_t)]
+
+
+class Key(Structure):
+    _fields_ = [("at", c_char_p), ("bytes", c_size_t)]
+
+
+class Value(Structure):
+    _fields_ = [("at", c_void_p), ("bytes", c_size_t)]
+
+
+class Outcome(Structure):
+    _fields_ = [("verdict", c_int), ("code", c_int), ("text", c_char_p), ("detail", c_uint64),
+                ("present", c_int), ("more", c_int), ("item_count", c_uint32),
+                ("integer", c_int64), ("value", c_void_p), ("value_bytes", c_size_t),
+                ("deadline_ms", c_uint64), ("version", c_uint64)]
+
 
 # ---- Errors ----
 

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,8 +30,10 @@
 
 #include "skep/batch.h"
 #include "skep/client.h"
+#include "skep/get_answer.h"
 #include "skep/options.h"
 #include "skep/scan.h"
+#include "skep/scratch.h"
 #include "skep/status.h"
 
 namespace skep {
@@ -203,6 +206,16 @@ class Store {
   // and Delete if the key is absent, from Insert if it is present, from CompareAndSet if the value
   // differs or is absent. Get returns nullopt if the key is absent.
   Result<std::optional<std::string>> Get(std::string_view key, uint32_t keyspace = 0);
+  // Gets many keys at once: the answer for keys[i] is answers[i], with a copy of the value in
+  // `values`, whose bytes live until the caller clears it. Cache misses overlap as in a batch, but
+  // a key takes 32 bytes here and more than 180 there. Each key is read at an instant of its own
+  // between the call and its return, in no order. A key that cannot be answered is kRefused; the
+  // Status says why the first of them was, and all others are answered.
+  //   kInvalidArgument  there are not as many answers as keys
+  //   kTooLarge         also: `values` would have more than kAnswerBytesMax bytes (batch.h)
+  //   kWrongType        the value of a key is not plain bytes
+  Status GetMany(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
+                 Scratch& values, uint32_t keyspace = 0);
   Status Put(std::string_view key, std::string_view value, uint32_t keyspace = 0);
   Result<bool> Insert(std::string_view key, std::string_view value, uint32_t keyspace = 0);
   Result<bool> Update(std::string_view key, std::string_view value, uint32_t keyspace = 0);

@@ -5,6 +5,7 @@
 #include "btree/batch_executor.h"
 #include "btree/bulk_load.h"
 #include "btree/heads/head_layout_search.h"
+#include "btree/many_gets.h"
 #include "btree/paper/paper_layout.h"
 #include "btree/reader.h"
 #include "btree/single_get.h"
@@ -65,6 +66,14 @@ std::optional<Version> BtreeEngineOf<Layout>::GetPlain(std::string_view key,
   const auto seen = btree::GetPlain<Layout>(core_, thread, key, value);
   if (!seen) return std::nullopt;
   return core_.Stamp(*seen);
+}
+
+template <class Layout>
+Version BtreeEngineOf<Layout>::GetManyPlain(std::span<const std::string_view> keys,
+                                            std::span<GetAnswer> answers, Scratch& values) {
+  btree::TakenThreadState thread(core_.threads);
+  btree::ManyGets<Layout> gets(core_, thread, traits().key_bytes_max, keys, answers, values);
+  return core_.Stamp(gets.Do());
 }
 
 // As watches.h requires: while the leaf is locked no write of the key takes effect, and a thread

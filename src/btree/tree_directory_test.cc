@@ -14,6 +14,7 @@
 #include "btree/heads/head_layout_search.h"
 #include "btree/leaf_directory.h"
 #include "btree/testing/tree_test_changes.h"
+#include "engine/plain_gets.h"
 
 namespace skep::btree {
 namespace {
@@ -94,6 +95,24 @@ class TreeDirectory : public OnEachLayout {
         ASSERT_EQ(outcome.value, *expected[i]) << i;
       }
     }
+  }
+  // Gets many keys without a batch beside the model. Returns how many were answered.
+  uint32_t ExpectMany(std::mt19937_64& rng) {
+    std::vector<std::string> keys(100);
+    for (std::string& key : keys) key = KeyOf(rng() % kKeys);
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<GetAnswer> answers(keys.size());
+    Scratch values;
+    PlainGetsOf(tree_.engine())->GetManyPlain(views, answers, values);
+    uint32_t answered = 0;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (answers[i].verdict == Verdict::kPostponed) continue;
+      ++answered;
+      const auto at = state_.find(keys[i]);
+      EXPECT_EQ(answers[i].verdict, at == state_.end() ? Verdict::kAbsent : Verdict::kDone) << i;
+      EXPECT_EQ(answers[i].value(), at == state_.end() ? "" : at->second) << i;
+    }
+    return answered;
   }
   // Reads single keys until a directory is due, and has it made.
   void MakeDirectory() {
@@ -265,7 +284,8 @@ TEST_P(TreeDirectory, IsMadeAnewWhenLeavesHaveChanged) {
 
 // Goal: a directory of links to anything (inner nodes, nodes of other keys, nodes that are gone,
 // rows that are free, rows behind the end) makes no answer wrong.
-// Method: single requests beside a model, with a new directory of random links now and then.
+// Method: single requests, and gets of many keys, beside a model, with a new directory of random
+// links now and then.
 TEST_P(TreeDirectory, ThatLiesIsNeverWrong) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -316,6 +336,8 @@ TEST_P(TreeDirectory, ThatLiesIsNeverWrong) {
       }
     }
     for (int windows = 0; windows < 2; ++windows) ASSERT_NO_FATAL_FAILURE(ExpectWindows(rng));
+    ExpectMany(rng);
+    ASSERT_FALSE(HasFailure());
     if (round % 8 == 0) tree_.MaintainAll();
   }
   tree_.ExpectHolds(state_);

@@ -114,6 +114,11 @@ class CollectionEngine final : public ForwardingEngine, public PlainGets {
     if (plain_gets_ == nullptr || IsHidden(key)) return std::nullopt;
     return plain_gets_->GetPlain(key, value);
   }
+  Version GetManyPlain(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
+                       Scratch& values) override {
+    if (plain_gets_ == nullptr || std::ranges::any_of(keys, IsHidden)) return 0;
+    return plain_gets_->GetManyPlain(keys, answers, values);
+  }
   //   kInvalidArgument  the key is hidden
   Result<uint64_t> Watch(std::string_view key, uint64_t now_ms) override;
   bool Maintain(uint64_t now_ms) override;

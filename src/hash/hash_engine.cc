@@ -56,7 +56,7 @@ hash::ReservationStation& ReservationStationOfThread() {
 struct Windows {
   hash::Groups groups;
   hash::PointRun::Window points;
-  hash::ReadRun::Window reads;
+  hash::ReadWindow reads;
 };
 Windows& WindowsOfThread() {
   static thread_local Windows windows;
@@ -131,15 +131,28 @@ std::optional<Version> HashEngine::GetPlain(std::string_view key,
   return core_.numbers.wanted() ? partition.number : 0;
 }
 
+Version HashEngine::GetManyPlain(std::span<const std::string_view> keys,
+                                 std::span<GetAnswer> answers, Scratch& values) {
+  Windows& windows = WindowsOfThread();
+  const hash::ManyGets gets(keys, traits_, answers, values);
+  hash::ReadRun reads(core_, gets, windows.groups, windows.reads);
+  const auto size = static_cast<uint32_t>(keys.size());
+  for (uint32_t first = 0; first < size; first += hash::kWindow) {
+    reads.Do(first, std::min(size - first, hash::kWindow));
+  }
+  return reads.ticket();
+}
+
 Version HashEngine::ExecuteUnordered(Batch& batch, BatchWriter& out) {
   now_.Advance(batch.now_ms());
   Windows& windows = WindowsOfThread();
   hash::PointRun points(core_, traits_, batch, out, ReservationStationOfThread(), windows.groups,
                         windows.points);
-  hash::ReadRun reads(core_, traits_, batch, out, windows.groups, windows.reads);
+  const hash::BatchGets gets(batch, traits_, out);
+  hash::ReadRun reads(core_, gets, windows.groups, windows.reads);
   bool looks_at_all = false;
   for (uint32_t slot = 0; slot < batch.size();) {
-    if (const uint32_t count = reads.Count(slot)) {
+    if (const uint32_t count = gets.CountFrom(slot)) {
       points.Flush();
       reads.Do(slot, count);
       slot += count;

@@ -173,6 +173,34 @@ skep_code skep_get(skep_store* store, uint32_t keyspace, const void* key, size_t
 
 void skep_free(void* buffer) { std::free(buffer); }
 
+skep_scratch* skep_scratch_new(void) { return new (std::nothrow) skep_scratch; }
+void skep_scratch_free(skep_scratch* scratch) { delete scratch; }
+
+skep_code skep_get_many(skep_store* store, uint32_t keyspace, const skep_bytes* keys, size_t count,
+                        skep_bytes* values, skep_scratch* scratch) {
+  if (values == nullptr && count > 0) return Refuse(kNoPlace, kNoPlace.what());
+  std::fill_n(values, count, skep_bytes{});
+  return Call(store, [&](Store& s) -> Status {
+    if (scratch == nullptr) return kNullHandle;
+    if (keys == nullptr && count > 0) return kNullBytes;
+    scratch->values.Clear();
+    scratch->keys.clear();
+    for (size_t i = 0; i < count; ++i) {
+      if (!Given{keys[i].at, keys[i].bytes}.is_sound()) return kNullBytes;
+      scratch->keys.push_back(Bytes(keys[i].at, keys[i].bytes));
+    }
+    scratch->answers.resize(count);
+    const Status status = s.GetMany(scratch->keys, scratch->answers, scratch->values, keyspace);
+    if (!status.ok()) return status;
+    for (size_t i = 0; i < count; ++i) {
+      const GetAnswer& answer = scratch->answers[i];
+      if (answer.verdict != Verdict::kDone) continue;
+      values[i] = {answer.bytes > 0 ? answer.data : "", answer.bytes};
+    }
+    return {};
+  });
+}
+
 skep_code skep_put(skep_store* store, uint32_t keyspace, const void* key, size_t key_bytes,
                    const void* value, size_t value_bytes) {
   return Call(store, {{key, key_bytes}, {value, value_bytes}}, [&](Store& s) {

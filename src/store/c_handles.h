@@ -43,6 +43,12 @@ struct skep_watch {
   skep::Watch watch;
 };
 
+struct skep_scratch {
+  skep::Scratch values;
+  std::vector<std::string_view> keys;
+  std::vector<skep::GetAnswer> answers;
+};
+
 namespace skep::c_api {
 
 inline constexpr Status kNullHandle(Code::kInvalidArgument, "a null handle");

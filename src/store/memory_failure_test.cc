@@ -63,6 +63,18 @@ class FailingCall : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(All, FailingCall, testing::Values("model", "btree", "hash", "hashleaf"));
 
+TEST_P(FailingCall, OfManyKeysIsRefusedAndLeavesTheStoreAsItWas) {
+  Try("get_many", [&] {
+    skep_scratch* const scratch = skep_scratch_new();
+    const skep_bytes keys[] = {{"key00002", kBytes}, {"absent00", kBytes}};
+    skep_bytes values[2];
+    const skep_code code = scratch == nullptr ? SKEP_OUT_OF_MEMORY
+                                              : skep_get_many(store_, 0, keys, 2, values, scratch);
+    skep_scratch_free(scratch);
+    return code;
+  });
+}
+
 TEST_P(FailingCall, IsRefusedAndLeavesTheStoreAsItWas) {
   skep_store* const s = store_;
   const char* const k = "key00002";

@@ -1,7 +1,47 @@
 /* Goal: every function of include/skep.h refuses a null pointer to bytes that have a length, or to
  *   the place of a result, and does nothing.
- * Method: each pointer of each function is null once. This is a part of c_api_test. */
+ * Method: each pointer of each function is null once. This is a part of c_api_test, and so is the
+ *   test of skep_get_many below. */
+#include <string.h>
+
 #include "c_api_test.h"
+
+/* Goal: values of many keys: present, absent and empty ones, and none if a key is refused. */
+void test_get_many(skep_store* store) {
+  static char long_key[64 * 1024 + 1];
+  const skep_bytes keys[] = {{S("a")}, {S("absent")}, {S("a\0b")}, {S("empty")}, {NULL, 0}};
+  const skep_bytes too_long[] = {{S("a")}, {long_key, sizeof long_key}};
+  const skep_bytes unsound[] = {{S("a")}, {NULL, 1}};
+  skep_bytes values[5];
+  skep_scratch* scratch = skep_scratch_new();
+  CHECK(scratch != NULL);
+  OK(skep_delete_range(store, 0, NULL, SKEP_NO_LIMIT, NULL));
+  OK(skep_put(store, 0, S("a"), S("first")));
+  OK(skep_put(store, 0, S("a\0b"), S("\0")));
+  OK(skep_put(store, 0, S("empty"), NULL, 0));
+  for (int i = 0; i < 3; ++i) { /* the memory is used again */
+    OK(skep_get_many(store, 0, keys, 5, values, scratch));
+    CHECK(values[0].bytes == 5 && memcmp(values[0].at, "first", 5) == 0);
+    CHECK(values[1].at == NULL && values[1].bytes == 0);
+    CHECK(values[2].bytes == 1 && *(const char*)values[2].at == 0);
+    CHECK(values[3].at != NULL && values[3].bytes == 0);
+    CHECK(values[4].at == NULL);
+  }
+  CHECK(skep_get_many(store, 0, too_long, 2, values, scratch) == SKEP_TOO_LARGE);
+  CHECK(values[0].at == NULL && values[1].at == NULL);
+#define REFUSED(call) CHECK((call) == SKEP_INVALID_ARGUMENT)
+  REFUSED(skep_get_many(store, 0, unsound, 2, values, scratch));
+  REFUSED(skep_get_many(store, 0, NULL, 2, values, scratch));
+  REFUSED(skep_get_many(store, 0, keys, 2, NULL, scratch));
+  REFUSED(skep_get_many(store, 0, keys, 2, values, NULL));
+  REFUSED(skep_get_many(NULL, 0, keys, 2, values, scratch));
+  REFUSED(skep_get_many(store, 99, keys, 2, values, scratch));
+#undef REFUSED
+  OK(skep_get_many(store, 0, NULL, 0, NULL, scratch));
+  skep_scratch_free(scratch);
+  skep_scratch_free(NULL);
+  OK(skep_delete_range(store, 0, NULL, SKEP_NO_LIMIT, NULL));
+}
 
 void test_null_pointers(skep_store* store) {
   void* value;

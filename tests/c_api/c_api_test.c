@@ -76,7 +76,6 @@ static void test_points(skep_store* store) {
   CHECK(value_is(store, S("a"), NULL));
   OK(skep_put(store, 0, S("empty"), NULL, 0));
   CHECK(value_is(store, S("empty"), ""));
-
   OK(skep_insert(store, 0, S("apple"), S("green"), &done));
   CHECK(done == 0);
   OK(skep_insert(store, 0, S("pear"), S("green"), &done));
@@ -823,6 +822,7 @@ int main(int argc, char** argv) {
   test_begin(store);
   test_refused_requests(store);
   test_null_handles(store);
+  test_get_many(store);
   test_null_pointers(store);
   test_statistics(store, argc == 2);
   skep_close(store);

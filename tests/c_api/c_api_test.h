@@ -20,4 +20,5 @@
 #define S(text) (text), (sizeof(text) - 1)
 
 /* Of a store that has a keyspace 0 with an order. */
+void test_get_many(skep_store* store);
 void test_null_pointers(skep_store* store);

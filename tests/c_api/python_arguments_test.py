@@ -46,6 +46,7 @@ class Values:
             **dict.fromkeys(("lo", "hi", "prefix"), NO_BYTES),
             **dict.fromkeys(("limit", "visits_max"), NO_LIMITS),
             **dict.fromkeys(("until", "ttl"), NO_TIMES),
+            "keys": [5, None, "ab", b"ab", ["a", None], ["a", 5]],
             "at": handles,
             "watch": [*handles, None, store.keyspace(1).watch("a")],
             "delta": [1.5, "5", None, 2**63, -2**63 - 1],
@@ -57,8 +58,8 @@ class Values:
             "function": ["nothing", "add-decimal\0", "add\0", 5, None, b"add"],
             "operands": [[300], [-1], [1.5], ["x"], [None]],
         }
-        self.right = {"key": "a", "value": "1", "expected": "9", "to": "z", "number": 0, "cursor": 0,
-                      "element": "u8", "function": "add", "operands": [1], "operand": b"1",
+        self.right = {"key": "a", "keys": ["a"], "value": "1", "expected": "9", "to": "z", "number": 0,
+                      "cursor": 0, "element": "u8", "function": "add", "operands": [1], "operand": b"1",
                       "until": None, "watch": store.watch("a")}
 
 

@@ -47,6 +47,20 @@ class Calls:
         with self.assertRaises(KeyError):
             del store["pear"]
 
+    def test_get_many(self):
+        store = self.store
+        self.assertEqual(store.get_many([]), [])
+        expected = []
+        for i in range(200):
+            expected.append(None if i % 3 == 0 else b"\x00%d" % i if i % 5 else b"")
+            if expected[-1] is not None:
+                store[f"key{i}"] = expected[-1]
+        self.assertEqual(store.get_many(f"key{i}" for i in range(200)), expected)
+        with self.assertRaises(skep.TooLarge):
+            store.get_many(["key1", b"k" * (64 * 1024 + 1)])
+        with self.assertRaises(TypeError):
+            store.get_many(["key1", 2])
+
     def test_counters(self):
         self.assertEqual(self.store.add("n"), 1)
         self.assertEqual(self.store.add("n", -5), -4)

@@ -1,5 +1,8 @@
 // Tests that every engine which is PlainGets must pass.
 #include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/random.h"
 #include "engine/plain_gets.h"
@@ -37,6 +40,29 @@ class GetConformance : public EngineConformance {
     ASSERT_GE(*ticket, out.version);
   }
 
+  // Gets the keys at once without a batch, and checks the answers against those of batches.
+  void CheckMany(const std::vector<std::string>& keys) {
+    const Version released = engine_.gate().released();
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<GetAnswer> answers(keys.size());
+    Scratch values;
+    ASSERT_LE(gets_->GetManyPlain(views, answers, values), released);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << "key " << keys[i] << ", " << i << " of " << keys.size());
+      const GetAnswer& answer = answers[i];
+      const Outcome& out = subject_.RunOne({.op = Op::kGet, .key = keys[i]});
+      if (answer.verdict == Verdict::kPostponed) {
+        ASSERT_EQ(answer.bytes, 0u);
+        continue;
+      }
+      ++answers_;
+      ASSERT_EQ(answer.verdict, out.verdict);
+      ASSERT_EQ(answer.value(), out.value);
+      ASSERT_EQ(out.deadline_ms, 0u);
+      ASSERT_EQ(out.type, kPlainType);
+    }
+  }
+
   PlainGets* const gets_ = PlainGetsOf(engine_);
   uint64_t answers_ = 0;
 };
@@ -72,6 +98,75 @@ TEST_P(GetConformance, TellsWhatABatchTells) {
   EXPECT_GT(answers_, 0u);
 }
 
+// Goal: gets of many keys without a batch tell what batches tell, whatever their keys have.
+// Method: as above, with calls of up to some windows of keys, some of which come twice.
+TEST_P(GetConformance, ManyTellWhatBatchesTell) {
+  const unsigned seed = PrintedSeed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SeededRandom random(seed);
+  constexpr uint64_t kKeys = 400;
+  const auto key_of = [&](uint64_t i) {
+    const std::string key = std::to_string(1000 + i);
+    return i % 10 == 0 ? Long(key) : key;
+  };
+  for (int step = 0; step < 100; ++step) {
+    for (uint64_t left = random.Below(40); left > 0; --left) {
+      const std::string key = key_of(random.Below(kKeys));
+      const std::string text = std::to_string(random.Below(1'000'000));
+      const std::string value = random.Chance(1, 8) ? Long(text) : text;
+      Request write = {.op = Op::kPut, .key = key, .value = value, .other = {}};
+      if (random.Chance(1, 4)) write = {.op = Op::kDelete, .key = key};
+      if (write.op == Op::kPut && traits_.expiry && random.Chance(1, 4)) {
+        write.deadline_ms = subject_.now_ms() + 1 + random.Below(3);
+      }
+      if (write.op == Op::kPut && traits_.types && random.Chance(1, 4)) write.type = kType;
+      subject_.RunOne(write);
+    }
+    std::vector<std::string> keys(random.Below(step % 10 == 0 ? 700 : 70));
+    for (std::string& key : keys) key = key_of(random.Below(kKeys));
+    ASSERT_NO_FATAL_FAILURE(CheckMany(keys));
+    if (random.Chance(1, 3)) subject_.Pass(1);
+    if (random.Chance(1, 10)) subject_.MaintainAll();
+  }
+  EXPECT_GT(answers_, 0u);
+}
+
+// Goal: of plain keys without deadlines nearly all are answered without a batch.
+// Method: a tree with a directory, and a table, of many keys; and a few keys, for which a tree has
+// no directory.
+TEST_P(GetConformance, ManyLeaveFewPlainKeysToBatches) {
+  for (const uint32_t count : {40u, 20'000u}) {
+    std::vector<std::string> keys;
+    for (uint32_t i = 0; i < count; ++i) keys.push_back(std::to_string(1'000'000 + i * 7919));
+    for (size_t begin = 0; begin < count; begin += 40) {
+      Batch batch;
+      for (size_t i = begin; i < begin + 40; ++i) batch.Put(keys[i], keys[i]);
+      engine_.Execute(batch);
+    }
+    // Gets tell the engine that a directory would pay.
+    for (size_t begin = 0; begin < count; begin += 40) {
+      Batch batch;
+      for (size_t i = begin; i < begin + 40; ++i) batch.Get(keys[i]);
+      engine_.Execute(batch);
+      while (engine_.Maintain(subject_.now_ms())) {
+      }
+    }
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<GetAnswer> answers(count);
+    Scratch values;
+    gets_->GetManyPlain(views, answers, values);
+    uint32_t postponed = 0;
+    for (size_t i = 0; i < count; ++i) {
+      if (answers[i].verdict == Verdict::kPostponed) {
+        ++postponed;
+      } else {
+        ASSERT_EQ(answers[i].value(), keys[i]);
+      }
+    }
+    EXPECT_LE(postponed, count / 20);
+  }
+}
+
 // Goal: a key that a batch would refuse is not answered.
 TEST_P(GetConformance, LeavesWhatIsRefusedToBatches) {
   std::optional<std::string> value;
@@ -84,6 +179,15 @@ TEST_P(GetConformance, LeavesWhatIsRefusedToBatches) {
     EXPECT_FALSE(gets_->GetPlain("typed", &value));
   }
   EXPECT_FALSE(value.has_value());
+  const std::string long_key(traits_.key_bytes_max + 1, 'k');
+  const std::string_view keys[] = {long_key, "typed"};
+  GetAnswer answers[2];
+  Scratch values;
+  gets_->GetManyPlain(keys, answers, values);
+  EXPECT_EQ(answers[0].verdict, Verdict::kPostponed);
+  if (traits_.types) {
+    EXPECT_EQ(answers[1].verdict, Verdict::kPostponed);
+  }
 }
 
 // Goal: a key that is past its deadline is left to batches, which know what time it is, also if the
