@@ -1,5 +1,8 @@
 #include "collections/joint_calls.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "collections/list_calls.h"
 #include "collections/member_calls.h"
 #include "collections/set_calls.h"
@@ -37,6 +40,20 @@ std::optional<Answer> JointCalls::Write() {
   auto written = AnswerOfWrite(access_, batch, [&] { return Done(batch); });
   if (!written && CorrectHints(batch)) access_.NoteWrongHint();
   return written;
+}
+
+bool JointCalls::IsOfOneVersion(std::string_view key, uint8_t kind,
+                                const types::LargeRecord& record) {
+  const auto stays = [this](const Request& r) { return access_.Get(r.key, r.type) == r.other; };
+  while (true) {
+    Batch batch(Batch::Kind::kAtomic);
+    collections::RequireRecord(batch, key, kind, record);
+    RequireRead(batch);
+    if (access_.Execute(batch).applied()) return true;
+    if (!std::ranges::all_of(batch.requests(), stays) || !access_.status().ok()) return false;
+    access_.engine().Release();
+    std::this_thread::yield();
+  }
 }
 
 bool JointCalls::Run(std::span<const FunctionCall> calls, std::vector<Answer>* answers) {

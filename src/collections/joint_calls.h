@@ -100,6 +100,10 @@ class JointCalls {
  protected:
   explicit JointCalls(Access& access) : access_(access) {}
 
+  // Whether the record of the key, and what RequireRead requires, are of one version, which is no
+  // older than the record. Waits until that version is released, as View::Open does.
+  bool IsOfOneVersion(std::string_view key, uint8_t kind, const types::LargeRecord& record);
+
   Access& access_;
 
  private:

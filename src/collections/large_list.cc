@@ -69,19 +69,22 @@ void ListChange::AddWrite(Batch& batch, const Write& write) const {
   static const Function* const edit = FindFunction("large-segment-edit");
   Scratch& scratch = batch.scratch();
   const std::string_view key = scratch.Copy(ElementsKey(record_.id, write.number));
+  const auto& old = write.old;
   if (!write.run) {
-    batch.Delete(key);
+    batch.Apply(key, edit, types::DeleteSegment(old->stamp, scratch));
     return;
   }
   const ElementRun& run = *write.run;
-  const auto& old = write.old;
   if (!old) {
     const std::string bytes = types::WriteSegment(
         {.stamp = NextStamp(), .fence = std::nullopt, .pieces = run.elements, .body = run.body});
     batch.Add({.op = Op::kPut, .type = types::kSegment, .key = key, .value = scratch.Copy(bytes)});
     return;
   }
-  if (old->body == run.body) return;
+  if (old->body == run.body) {
+    batch.Apply(key, edit, types::KeepSegment(old->stamp, scratch));
+    return;
+  }
   const size_t shorter = std::min(old->body.size(), run.body.size());
   const auto front =
       static_cast<size_t>(std::ranges::mismatch(old->body, run.body).in1 - old->body.begin());

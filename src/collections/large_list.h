@@ -6,7 +6,8 @@
 // write. All segments but those at the ends are full when they are made.
 //
 // Every write requires the record as it was and stores another one, so writers of one list follow
-// each other.
+// each other. Each segment that it replaces or deletes it requires to have the stamp it was read
+// with.
 //
 // Cost: a push or pop of one element is a copy of one segment; a range or an index costs what it
 // takes to find its first element (list_counts.h), or the segments between it and an end, and those

@@ -479,13 +479,40 @@ bool ListCalls::has_changes() {
   return members_ == 0 || left_.now.is_changed || right_.now.is_changed || !middle_.empty();
 }
 
+// Adds the conditions that the segments of an end are as they were read.
+void ListCalls::RequireEnd(Batch& batch, const End& end) const {
+  for (size_t i = 0; i < end.old.size(); ++i) {
+    const uint64_t number = end.is_left ? record_.first + i : record_.last - i;
+    batch.Add({.op = Op::kRequireValue,
+               .type = types::kSegment,
+               .key = batch.scratch().Copy(ElementsKey(record_.id, number)),
+               .other = end.old[i]});
+  }
+}
+
+bool ListCalls::RequireRead(Batch& batch) {
+  RequireEnd(batch, left_);
+  RequireEnd(batch, right_);
+  return true;
+}
+
+bool ListCalls::IsNewest() {
+  const bool are_ends_read = !left_.old.empty() || !right_.old.empty();
+  return !are_ends_read || IsOfOneVersion(key_, types::kList, record_);
+}
+
 bool ListCalls::AddTo(Batch& batch) {
   if (members_ == 0) {
+    RequireRead(batch);
     change_.Erase();
   } else {
     for (const End* const end : {&left_, &right_}) {
       const Stretch& now = end->now;
-      if (now.is_changed && !change_.Replace(end->is_left, end->old, now.body)) return false;
+      if (!now.is_changed) {
+        RequireEnd(batch, *end);
+      } else if (!change_.Replace(end->is_left, end->old, now.body)) {
+        return false;
+      }
     }
     for (const auto& [number, middle] : middle_) {
       if (!change_.Edit(number, middle.old, middle.now.body, middle.now.elements)) return false;

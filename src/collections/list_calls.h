@@ -12,8 +12,11 @@
 // segment belongs to the end that has read it first; an end that needs one of the other end takes
 // all of them.
 //
-// Every write requires the record as it was and stores another one (large_list.h), so the segments
-// are as they were, too: calls that change nothing are answered if the record is still the same.
+// Safety. Every write requires the record as it was and stores another one (large_list.h). Segments
+// between the ends are read in a view with that record, so at the instant of the write they are as
+// they were. Segments of the ends are read one by one in the newest state, in which the record of
+// another write may be there before its segments are: so each is a condition beside the record, of
+// the write by its stamp, and of calls that change nothing by its bytes.
 //
 // Balance. A segment that was changed where it lies may become empty, and may grow. A segment of
 // more than kGrowthMax times the bytes at which segments are cut, or a list of more than kSparsity
@@ -69,7 +72,8 @@ class ListCalls final : public JointCalls {
   bool has_changes() override;
   bool AddTo(Batch& batch) override;
   Answer Done(const Batch& batch) override { return change_.Done(batch); }
-  bool IsNewest() override { return access_.Record(key_, types::kList) == record_; }
+  bool IsNewest() override;
+  bool RequireRead(Batch& batch) override;
 
  private:
   // Elements that lie one behind the other, as calls see and leave them.
@@ -108,6 +112,7 @@ class ListCalls final : public JointCalls {
   bool Walk(bool from_left, const VisitStretch& visit);
   FunctionEffect Edit(Stretch& stretch, const Function& function, std::string_view operand);
   bool Balance();
+  void RequireEnd(Batch& batch, const End& end) const;
   void AnswerError(const FunctionCall& call, std::string_view operand, Answer* answer);
   static Stretch StretchOf(const Segment& segment);
 

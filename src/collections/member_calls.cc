@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -364,7 +363,7 @@ bool MemberCalls::IsNewest() {
   // A pop has read segments of scores, too.
   const bool has_scores = kind_ == types::kSortedSet && !change_.Of(Part::kScores).all().empty();
   const bool is_one = change_.Of(Part::kMembers).all().size() == 1 && !has_scores;
-  return is_one || IsOfOneVersion();
+  return is_one || IsOfOneVersion(key_, kind_, record_);
 }
 
 bool MemberCalls::RequireRead(Batch& batch) {
@@ -377,24 +376,6 @@ bool MemberCalls::RequireRead(Batch& batch) {
     }
   }
   return true;
-}
-
-bool MemberCalls::IsOfOneVersion() {
-  const auto is_newest = [this](const Loaded* loaded) {
-    return access_.Get(loaded->key, types::kSegment) == loaded->bytes;
-  };
-  while (true) {
-    Batch batch(Batch::Kind::kAtomic);
-    collections::RequireRecord(batch, key_, kind_, record_);
-    RequireRead(batch);
-    if (access_.Execute(batch).applied()) return true;
-    const bool stays = access_.Record(key_, kind_) == record_ &&
-                       std::ranges::all_of(change_.Of(Part::kMembers).all(), is_newest) &&
-                       std::ranges::all_of(change_.Of(Part::kScores).all(), is_newest);
-    if (!stays || !access_.status().ok()) return false;
-    access_.engine().Release();
-    std::this_thread::yield();
-  }
 }
 
 // The bytes that a member with this piece of the small form has in the part of members.

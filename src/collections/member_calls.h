@@ -104,9 +104,6 @@ class MemberCalls : public JointCalls {
   Piece SmallPiece(const Piece& piece);
   std::string_view BytesInPart(const Member& member, const Piece& piece);
   bool FindOwn();
-  // Whether the record and the segments that were read are of one version, which is no older than
-  // the record. Waits until that version is released, as View::Open does.
-  bool IsOfOneVersion();
   FunctionEffect RunOnSeen(const FunctionCall& call);
 
   const uint8_t kind_;

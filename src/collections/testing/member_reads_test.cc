@@ -2,21 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "btree/btree_engine.h"
-#include "btree/core.h"
 #include "collections/member_calls.h"
 #include "collections/testing/collection_world_test.h"
+#include "collections/testing/half_published_test.h"
 
 namespace skep::collections {
 namespace {
@@ -246,125 +242,57 @@ TEST_P(MemberReadsTest, AnswerManyMembers) {
 INSTANTIATE_TEST_SUITE_P(Engines, MemberReadsTest, testing::Values("btree", "model"),
                          [](const auto& tested) { return tested.param; });
 
-// Two fields of a large hash that each write gives the same value, and reads of both that begin
-// while such a write has published one of its leaves and not yet the others.
-class HalfPublished {
- public:
-  // `read` reads the fields "a" and "z", and returns their texts.
-  using Read = std::function<std::string(Engine&)>;
-
-  explicit HalfPublished(Read read) : read_(std::move(read)) {
-    auto tree = BtreeEngine::Make({.budget = &budget_});
-    tree_ = static_cast<BtreeEngine*>(tree.get());
-    engine_ = std::make_unique<CollectionEngine>(std::move(tree), 8192);
-    Words words;
-    for (int i = 0; i < 6000; ++i) {
-      words.push_back("m" + std::to_string(10'000 + i));
-      words.push_back(std::string(20, 'x'));
-    }
-    Call(*engine_, "h", "hash-set", TextsOperand(words));
-    Call(*engine_, "h", "hash-set", TextsOperand({"a", "0", "z", "0"}));
-    for (int i = 0; i < 2000; ++i) Call(*engine_, "h", "hash-get", TextsOperand({"a", "z"}));
-  }
-
-  // Another write, which is stopped in its middle, holds back the release of all these.
-  void Run() {
-    tree_->core().hook = {.call = &HalfPublished::AtPoint, .context = this};
-    for (int round = 0; round < kRounds; ++round) {
-      Batch put;
-      put.Put("other", "value");
-      tells_ = Tells::kStall;
-      engine_->Execute(put);
-      tells_ = Tells::kNothing;
-      if (reader_.joinable()) reader_.join();
-    }
-    tree_->core().hook = {};
-    EXPECT_GT(stops_, 0);
-    EXPECT_STREQ(engine_->Verify(), nullptr);
-  }
-
- private:
-  enum class Tells : uint8_t { kNothing, kStall, kPublish };
-  static constexpr int kRounds = 40;
-
-  static void AtPoint(void* context, btree::SyncPoint point) {
-    static_cast<HalfPublished*>(context)->At(point);
-  }
-  void At(btree::SyncPoint point) {
-    if (tells_ == Tells::kStall && point == btree::SyncPoint::kWriterFoundLeaf) {
-      tells_ = Tells::kNothing;
-      std::thread([this] { Write(); }).join();
-    } else if (tells_ == Tells::kPublish && point == btree::SyncPoint::kMergeMapped) {
-      if (reader_.joinable()) return;
-      ++stops_;
-      BeginRead();
-    }
-  }
-  // Does not wait for the release, which the stopped write holds back.
-  void Set(const Words& words) {
+// Two fields of a large hash, "a" and "z", that each write gives the same value.
+HalfPublished::Scene Hash(std::function<std::string(Engine&)> read) {
+  const auto set = [](Engine& engine, const Words& words) {
     Batch batch;
     batch.Apply("h", Named("hash-set"), batch.scratch().Copy(TextsOperand(words)));
-    engine_->Execute(batch);
-  }
-  // Writes until a read has begun. That may have its turn at the key until the release, so later
-  // writes would wait for it, and it for the write that has begun them.
-  void Write() {
-    for (int i = 0; i < 60 && !reader_.joinable(); ++i) {
-      const std::string value = std::to_string(++number_);
-      tells_ = Tells::kPublish;
-      Set({"a", value, "z", value});
-      tells_ = Tells::kNothing;
-      if (reader_.joinable()) return;
-      const std::string near = (number_ % 3 == 0 ? "z+" : "a+") + std::to_string(number_ % 7);
-      Set({near, "q" + value});
-    }
-  }
-  // A read that waits for this write does not end before it goes on: it is given some time to be
-  // wrong in.
-  void BeginRead() {
-    const auto is_done = std::make_shared<std::atomic<bool>>(false);
-    reader_ = std::thread([this, is_done] {
-      types::Texts texts;
-      const std::string found = read_(*engine_);
-      ASSERT_TRUE(types::TakeTexts(found, &texts));
-      ASSERT_EQ(texts.size(), 2u);
-      EXPECT_EQ(texts.front(), texts.back());
-      *is_done = true;
-    });
-    for (int i = 0; i < 30 && !*is_done; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-
-  static thread_local Tells tells_;
-  const Read read_;
-  MemoryBudget budget_{0};
-  BtreeEngine* tree_ = nullptr;
-  std::unique_ptr<CollectionEngine> engine_;
-  std::thread reader_;
-  int number_ = 0;
-  int stops_ = 0;
-};
-
-thread_local HalfPublished::Tells HalfPublished::tells_ = Tells::kNothing;
+    engine.Execute(batch);
+  };
+  return {.fill =
+              [](Engine& engine) {
+                Words words;
+                for (int i = 0; i < 6000; ++i) {
+                  words.push_back("m" + std::to_string(10'000 + i));
+                  words.push_back(std::string(20, 'x'));
+                }
+                Call(engine, "h", "hash-set", TextsOperand(words));
+                Call(engine, "h", "hash-set", TextsOperand({"a", "0", "z", "0"}));
+                for (int i = 0; i < 2000; ++i) {
+                  Call(engine, "h", "hash-get", TextsOperand({"a", "z"}));
+                }
+              },
+          .write =
+              [set](Engine& engine, int number) {
+                const std::string value = std::to_string(number);
+                set(engine, {"a", value, "z", value});
+              },
+          .write_near =
+              [set](Engine& engine, int number) {
+                const std::string field =
+                    (number % 3 == 0 ? "z+" : "a+") + std::to_string(number % 7);
+                set(engine, {field, "q" + std::to_string(number)});
+              },
+          .read = std::move(read)};
+}
 
 // Goal: a call that reads several members never sees one of them before a write of both and the
 // other behind it.
 TEST(HalfPublishedWrites, AreNotSeenByOneCall) {
-  HalfPublished([](Engine& engine) {
-    return std::string(Call(engine, "h", "hash-get", TextsOperand({"a", "z"})).value);
-  }).Run();
+  HalfPublished(Hash([](Engine& engine) {
+    return Call(engine, "h", "hash-get", TextsOperand({"a", "z"})).value;
+  })).Run();
 }
 
 // Goal: the same of a call in an atomic batch that writes another key.
 TEST(HalfPublishedWrites, AreNotSeenByAtomicBatches) {
-  HalfPublished([](Engine& engine) {
+  HalfPublished(Hash([](Engine& engine) {
     Batch batch(Batch::Kind::kAtomic);
     batch.Apply("h", Named("hash-get"), batch.scratch().Copy(TextsOperand({"a", "z"})));
     batch.Put("third", "value");
     engine.Execute(batch);
     return std::string(batch.outcome(0).value);
-  }).Run();
+  })).Run();
 }
 
 }  // namespace
