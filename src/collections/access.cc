@@ -18,12 +18,17 @@ Batch& Access::Execute(Batch& batch) {
 }
 
 std::optional<std::string> Access::Get(std::string_view key, uint8_t type) {
+  uint64_t unused = 0;
+  return Get(key, type, &unused);
+}
+
+std::optional<std::string> Access::Get(std::string_view key, uint8_t type, uint64_t* deadline_ms) {
   Batch batch;
   batch.Add({.op = Op::kGet, .flags = Request::kIfOfType, .type = type, .key = key});
   const Outcome& out = Execute(batch).outcome(0);
   if (out.verdict == Verdict::kRefused) status_ = out.status;
   if (out.verdict != Verdict::kDone || !out.present || out.type != type) return std::nullopt;
-  deadline_ms_ = out.deadline_ms;
+  *deadline_ms = out.deadline_ms;
   return std::string(out.value);
 }
 
@@ -40,7 +45,7 @@ bool Access::IsPresent(std::string_view key) {
 }
 
 std::optional<types::LargeRecord> Access::Record(std::string_view key, uint8_t kind) {
-  const auto found = Get(key, types::kLargeForm + kind);
+  const auto found = Get(key, types::kLargeForm + kind, &deadline_ms_);
   return found ? types::ReadLargeRecord(*found) : std::nullopt;
 }
 
@@ -221,6 +226,7 @@ std::optional<types::LargeRecord> Lookup::Execute(std::string_view key, uint8_t 
   const Outcome& out = batch_.outcome(record);
   if (out.verdict == Verdict::kRefused) access_.set_status(out.status);
   if (out.verdict != Verdict::kDone || !out.present || out.type != type) return std::nullopt;
+  access_.set_deadline_ms(out.deadline_ms);
   return types::ReadLargeRecord(out.value);
 }
 

@@ -58,7 +58,8 @@ class Access {
   std::optional<std::string> Get(std::string_view key, uint8_t type);
   // The record of the key's large collection; nothing if it has none of this kind.
   std::optional<types::LargeRecord> Record(std::string_view key, uint8_t kind);
-  // The deadline of the key that the last Get has found; 0: none.
+  // The deadline of the key of a collection, 0 if it has none, in the state that was read last: by
+  // Record, by a Lookup or by a View; behind a write, in the state that it has found.
   uint64_t deadline_ms() const { return deadline_ms_; }
   void set_deadline_ms(uint64_t deadline_ms) { deadline_ms_ = deadline_ms; }
   // The type of the key's value; kPlainType if it is absent.
@@ -116,6 +117,7 @@ class Access {
   void NoteTicket(Version version) { ticket_ = std::max(ticket_, version); }
 
  private:
+  std::optional<std::string> Get(std::string_view key, uint8_t type, uint64_t* deadline_ms);
   std::optional<std::string> SegmentKeyNear(uint64_t id, Part part, std::string_view key,
                                             bool below);
 

@@ -118,7 +118,6 @@ bool AtomicCalls::ReadRecords() {
     const auto record = types::IsLarge(type) ? access_.Record(name, key.kind) : std::nullopt;
     if (!record) return false;
     key.record = *record;
-    key.deadline_ms = access_.deadline_ms();
   }
   return std::ranges::all_of(batch_.requests(), [&](const Request& r) {
     return !IsCall(r) || KindWanted(r) == keys_.find(r.key)->second.kind;
@@ -249,6 +248,7 @@ bool AtomicCalls::MissesOne() const {
 void AtomicCalls::AddFront() {
   for (auto& [name, key] : keys_) {
     if (key.calls != nullptr && key.calls->has_changes()) continue;
+    key.required_slot = static_cast<uint32_t>(whole_.size());
     RequireRecord(whole_, name, key.kind, key.record);
   }
 }
@@ -274,9 +274,15 @@ void AtomicCalls::AddOthers() {
 void AtomicCalls::Finish(const Fill& fill) {
   BatchWriter out(batch_);
   std::map<std::string_view, Answer> written;
+  std::map<std::string_view, uint64_t> deadlines;
   for (auto& [name, key] : keys_) {
-    const bool writes = whole_.applied() && key.calls != nullptr && key.calls->has_changes();
-    if (writes) written.emplace(name, key.calls->Done(whole_));
+    if (!whole_.applied()) break;
+    if (key.calls != nullptr && key.calls->has_changes()) {
+      written.emplace(name, key.calls->Done(whole_));
+      deadlines.emplace(name, access_.deadline_ms());
+    } else {
+      deadlines.emplace(name, whole_.outcome(key.required_slot).deadline_ms);
+    }
   }
   for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
     Slot& own = slots_[slot];
@@ -298,7 +304,7 @@ void AtomicCalls::Finish(const Fill& fill) {
         own.answer.segments_added = std::exchange(at->second.segments_added, 0);
         own.answer.is_erased = at->second.is_erased && slot == key.erased_slot;
       }
-      access_.set_deadline_ms(key.deadline_ms);
+      access_.set_deadline_ms(deadlines[own.request.key]);
       fill(slot, key.kind, own.answer);
     }
   }

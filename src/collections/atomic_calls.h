@@ -70,7 +70,7 @@ class AtomicCalls {
   struct Key {
     uint8_t kind = kPlainType;
     types::LargeRecord record;
-    uint64_t deadline_ms = 0;
+    uint32_t required_slot = 0;  // of whole_, which requires the record, if nothing writes it
     std::unique_ptr<JointCalls> calls;  // null: none was made
     bool is_read = false;               // by a function that reads many pieces, or as a whole
     uint32_t erased_slot = UINT32_MAX;  // the call that has left no members

@@ -516,6 +516,7 @@ Answer Change::Done(const Batch& batch) {
   }
   segments_added_ += MendSegments(access_, key_, kind_, record_, exchanges_.LongOrSparse(batch));
   answer.segments_added = segments_added_;
+  access_.set_deadline_ms(out.deadline_ms);  // mending may have read another state
   return answer;
 }
 

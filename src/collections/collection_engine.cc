@@ -334,7 +334,6 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
     const auto record = access.Record(key, kind);
     large_hints_.Note(key, record.has_value());
     if (!record) return 0;
-    const uint64_t deadline_ms = access.deadline_ms();
     std::vector<Answer> answers;
     const auto is_long = [&](const FunctionCall& call) {
       return JointCalls::Has(*call.function) && JointCalls::IsLong(access, kind, *record, call);
@@ -349,7 +348,6 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
       if (!access.TakeWrongHint()) access.WantNewest();
       continue;
     }
-    access.set_deadline_ms(deadline_ms);
     for (size_t i = 0; i < answers.size(); ++i) Fill(batch, slots[i], kind, access, answers[i]);
     return answers.size();
   }
@@ -384,10 +382,8 @@ bool CollectionEngine::TryAlone(Access& access, Batch& batch, uint32_t slot) {
     large_hints_.Note(r.key, record.has_value());
     if (record) {
       LargeCall call(access, r.key, kind, *record);
-      const uint64_t deadline_ms = access.deadline_ms();
       const auto answer = r.op == Op::kApply ? call.Apply(*r.function, r.value) : call.Whole();
       if (!answer) return false;
-      access.set_deadline_ms(deadline_ms);
       Fill(batch, slot, kind, access, *answer);
       return true;
     }

@@ -220,6 +220,7 @@ std::optional<Answer> LargeCall::Erase(const FunctionEffect& effect) {
   return AnswerOfWrite(access_, batch, [&] {
     Answer answer = AnswerOf(effect);
     answer.version = batch.outcome(erased).version;
+    access_.set_deadline_ms(batch.outcome(erased).deadline_ms);
     answer.is_erased = true;
     return answer;
   });

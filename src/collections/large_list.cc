@@ -174,6 +174,7 @@ Answer ListChange::Done(const Batch& batch) const {
   if (!answer.is_erased && NeedsListCounts(after_)) {
     answer.segments_added += MendListCounts(access_, key_, record_.id);
   }
+  access_.set_deadline_ms(batch.outcome(record_slot_).deadline_ms);  // mending reads another state
   return answer;
 }
 

@@ -246,13 +246,14 @@ bool PutsInPlace::Run(std::span<const FunctionCall> calls, std::vector<Answer>* 
   }
   if (!is_done) return false;
   const size_t first = answers->size();
-  const Version version = batch_.outcome(static_cast<uint32_t>(batch_.size() - 1)).version;
+  const Outcome& record = batch_.outcome(static_cast<uint32_t>(batch_.size() - 1));
   answers->resize(first + calls.size());
-  for (Answer& answer : std::span(*answers).subspan(first)) answer.version = version;
+  for (Answer& answer : std::span(*answers).subspan(first)) answer.version = record.version;
   for (uint32_t put = 0; put < members_.size(); ++put) {
     (*answers)[first + members_[put].call].integer += batch_.outcome(put).integer & types::kIsNew;
   }
   answers->back().segments_added = Mend() + DivideLong();
+  access_.set_deadline_ms(record.deadline_ms);  // mending may have read another state
   return true;
 }
 

@@ -36,6 +36,7 @@ std::optional<View> View::Open(Access& access, std::string_view key, uint8_t kin
     const auto record = then.Record(key, kind);
     if (record && record->id == newest.id && record->writes >= newest.writes) {
       access.NoteTicket(at->version);
+      access.set_deadline_ms(then.deadline_ms());
       return View(access, *at, true, *record);
     }
     access.engine().CloseSnapshot(*at);

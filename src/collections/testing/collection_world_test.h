@@ -32,13 +32,14 @@ class ReadCounter final : public ForwardingEngine {
  public:
   explicit ReadCounter(std::unique_ptr<Engine> inner) : ForwardingEngine(std::move(inner)) {}
 
-  // `event` happens before the next batch that comes after so many others. None: nothing happens.
+  // `event` happens before the next batch, or snapshot, that comes after so many others. None:
+  // nothing happens.
   void Interrupt(int others, std::function<void()> event) {
     batches_ = others;
     event_ = std::move(event);
   }
   Version Execute(Batch& batch) override {
-    if (event_ && batches_-- == 0) std::exchange(event_, nullptr)();
+    HappenIfTime();
     const Version version = inner().Execute(batch);
     batches.fetch_add(1, std::memory_order_relaxed);
     for (uint32_t slot = 0; slot < batch.size(); ++slot) {
@@ -51,6 +52,10 @@ class ReadCounter final : public ForwardingEngine {
     }
     return version;
   }
+  Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override {
+    HappenIfTime();
+    return inner().OpenSnapshot(now_ms);
+  }
   ReleaseGate& gate() override { return inner().gate(); }
   const ReleaseGate& gate() const override { return inner().gate(); }
   ReleaseGate& synced_gate() override { return inner().synced_gate(); }
@@ -62,6 +67,10 @@ class ReadCounter final : public ForwardingEngine {
   std::atomic<uint64_t> items = 0;  // that scans have found
 
  private:
+  void HappenIfTime() {
+    if (event_ && batches_-- == 0) std::exchange(event_, nullptr)();
+  }
+
   int batches_ = 0;  // before event_; one thread only
   std::function<void()> event_;
 };

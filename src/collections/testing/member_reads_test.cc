@@ -239,6 +239,105 @@ TEST_P(MemberReadsTest, AnswerManyMembers) {
   }
 }
 
+// Goal: the deadline that a reading call tells is that of the state of which its value is.
+// Method: the hash gets a deadline and new values, in either order, right before one of the batches
+// that a call makes. The call may answer the old values without the deadline, both as they are
+// afterwards, or what was there in between.
+TEST_P(MemberReadsTest, TellTheDeadlineOfTheValue) {
+  constexpr uint64_t kDeadlineMs = 5000;
+  const auto expire = [&](uint64_t deadline_ms) {
+    Batch batch;
+    batch.Expire("hash", deadline_ms);
+    engine().AwaitRelease(engine().Execute(batch));
+  };
+  using Seen = std::pair<bool, bool>;  // new values, the deadline
+  const auto get = [](Batch& batch) {
+    batch.Apply("hash", Named("hash-get"),
+                batch.scratch().Copy(TextsOperand({Field(0), Field(kFields - 1)})));
+  };
+  const std::function<void(Batch&)> reads[] = {
+      get,
+      [&](Batch& batch) {
+        get(batch);
+        get(batch);
+      },
+      [](Batch& batch) { batch.Apply("hash", Named("hash-all"), {}); },
+      [](Batch& batch) { batch.Add({.op = Op::kGet, .type = types::kHash, .key = "hash"}); }};
+  for (size_t read = 0; read < std::size(reads); ++read) {
+    for (const bool expires_first : {true, false}) {
+      for (int before = 0; before < 5; ++before) {
+        SCOPED_TRACE(testing::Message() << "read " << read << " expires first " << expires_first
+                                        << " before batch " << before);
+        Delete("hash");
+        world_.MaintainAll();
+        MakeHash("hash", "old");
+        world_.reads().Interrupt(before, [&] {
+          if (expires_first) expire(kDeadlineMs);
+          SetEnds("hash", "new");
+          if (!expires_first) expire(kDeadlineMs);
+        });
+        Batch batch;
+        reads[read](batch);
+        engine().AwaitRelease(engine().Execute(batch));
+        world_.reads().Interrupt(0, nullptr);
+        const Outcome& out = batch.outcome(0);
+        ASSERT_EQ(out.verdict, Verdict::kDone);
+        const Seen seen = {out.value.find("new") != std::string_view::npos, out.deadline_ms != 0};
+        const Seen between = {!expires_first, expires_first};
+        EXPECT_TRUE(seen == Seen(false, false) || seen == Seen(true, true) || seen == between);
+      }
+    }
+  }
+}
+
+// Goal: the deadline that a call of a batch tells is that of the instant of the batch.
+// Method: the hash gets a deadline right before one of the batches that a write makes, or an atomic
+// batch that writes another key; unless that was written by then, the deadline is told.
+TEST_P(MemberReadsTest, TellTheDeadlineOfTheWrite) {
+  constexpr uint64_t kDeadlineMs = 5000;
+  for (const char* const function : {"hash-get", "hash-set", "hash-delete"}) {
+    for (const Batch::Kind kind : {Batch::Kind::kUnordered, Batch::Kind::kAtomic}) {
+      const std::string_view name = function;
+      if (name == "hash-get" && kind == Batch::Kind::kUnordered) continue;
+      for (int before = 0; before < 8; ++before) {
+        SCOPED_TRACE(testing::Message() << name << " before batch " << before);
+        for (const char* const key : {"hash", "other"}) Delete(key);
+        world_.MaintainAll();
+        MakeHash("hash", "old");
+        const std::string written = name == "hash-delete" ? Field(5) : Field(5) + "+";
+        const auto is_written = [&] {
+          Batch look;
+          if (kind == Batch::Kind::kAtomic) {
+            look.Get("other");
+          } else {
+            look.Apply("hash", Named("hash-length"), {});
+          }
+          engine().Execute(look);
+          return look.outcome(0).present && look.outcome(0).integer != kFields;
+        };
+        bool must_tell = false;
+        world_.reads().Interrupt(before, [&] {
+          must_tell = !is_written();
+          Batch expire;
+          expire.Expire("hash", kDeadlineMs);
+          engine().AwaitRelease(engine().Execute(expire));
+        });
+        const std::string operand =
+            name == "hash-set" ? TextsOperand({written, "new"}) : TextsOperand({written});
+        Batch batch(kind);
+        batch.Apply("hash", Named(name), operand);
+        if (kind == Batch::Kind::kAtomic) batch.Put("other", "value");
+        engine().AwaitRelease(engine().Execute(batch));
+        world_.reads().Interrupt(0, nullptr);
+        ASSERT_EQ(batch.outcome(0).verdict, Verdict::kDone);
+        if (must_tell) {
+          EXPECT_EQ(batch.outcome(0).deadline_ms, kDeadlineMs);
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, MemberReadsTest, testing::Values("btree", "model"),
                          [](const auto& tested) { return tested.param; });
 
