@@ -30,7 +30,7 @@
 //   changes    of one batch: log_change.h
 //   start      a process has begun to write here: what was not complete before is void
 //              +------+---------+
-//              | type | version |  3, of the format
+//              | type | version |  4, of the format
 //   progress   behind what was written at a time
 //              +------+-----------------+-------+---------------------------------+
 //              | type | synced position | count | keyspace, complete version | ...|
@@ -57,7 +57,7 @@
 
 namespace skep::durable {
 
-inline constexpr uint32_t kLogVersion = 3;
+inline constexpr uint32_t kLogVersion = 4;
 inline constexpr size_t kRecordHeaderBytes = 24;
 inline constexpr uint64_t kRecordBytesMax = uint64_t{1} << 40;  // of a payload
 

@@ -12,6 +12,7 @@
 #include "durable/log_change.h"
 #include "durable/log_test.h"
 #include "durable/page_test.h"
+#include "types/large_record.h"
 
 namespace skep::durable {
 namespace {
@@ -176,6 +177,42 @@ TEST(LogFormat, GoldenVersion3Opens) {
   }
 }
 
+// Goal: a log of version 4, the first one with deadlines of fields and levels of counts, opens.
+// Method: src/durable/golden/log_v4 has a hash, one field of which a function has given a deadline,
+// and the record of a large hash that a function has changed. The process was killed.
+TEST(LogFormat, GoldenVersion4Opens) {
+  FileSystem& files = PosixFileSystem();
+  const std::string directory = SKEP_GOLDEN "/log_v4";
+  Image image;
+  const auto names = files.List(directory);
+  ASSERT_TRUE(names.has_value());
+  for (const std::string& name : *names) image[name] = *files.ReadAll(directory + "/" + name);
+  TestStore store(image, LogSync::kNo, kTestSegmentBytes);
+  ASSERT_TRUE(store.status().ok()) << store.problem();
+  const std::string deadline(reinterpret_cast<const char*>(&kFar), sizeof kFar);
+  const types::LargeRecord record = {
+      .id = 7, .members = 3, .bytes = 15, .writes = 2, .first = 1, .last = 1};
+  const State expected = {{"fields", {std::string("\0\2\2a\0021\0", 7) + deadline + "\2b\0022", 0}},
+                          {"large", {std::string(types::BytesOf(record)), 0}}};
+  EXPECT_EQ(store.States(), (std::vector<State>{expected, {}}));
+}
+
+// Goal: a log of a newer version is refused, and the error names both versions.
+// Method: a log of a start record of each version up to the next one.
+TEST(LogFormat, NewerVersion) {
+  for (uint32_t version = 1; version <= kLogVersion + 1; ++version) {
+    std::string bytes;
+    AppendRecord(bytes, 0, std::string("\2") + static_cast<char>(version));
+    TestStore store({{SegmentName({.begin = 0, .epoch = 1}), bytes}}, LogSync::kNo,
+                    kTestSegmentBytes);
+    EXPECT_EQ(store.status().ok(), version <= kLogVersion) << store.problem();
+    if (version <= kLogVersion) continue;
+    EXPECT_NE(store.problem().find("the log is of format 5, this version reads up to 4"),
+              std::string::npos)
+        << store.problem();
+  }
+}
+
 // Goal: the page's example is a log, and the one that is written for these changes.
 TEST(LogFormat, WorkedExample) {
   const std::string bytes = BytesOfPage(SKEP_DOCS "/formats/log.md");
@@ -191,7 +228,7 @@ TEST(LogFormat, WorkedExample) {
   const auto append = [&](std::string_view payload) {
     AppendRecord(written, written.size(), payload);
   };
-  append(std::string("\x02\x03", 2));
+  append(std::string("\x02\x04", 2));
   std::string changes;
   ChangeEncoder encoder(changes, 0, 1'764'000'000'000, 7);
   encoder.Add({.version = 7, .key = "bee", .value = "honey"});

@@ -1,4 +1,4 @@
-// snapshot_format.h: the bytes of a snapshot file, version 2. docs/formats/snapshot.md describes
+// snapshot_format.h: the bytes of a snapshot file, version 3. docs/formats/snapshot.md describes
 // them with an example, byte by byte.
 //
 //   +--------+-------+-------+-- --+-------+--------+---------+
@@ -40,7 +40,7 @@ namespace skep::durable {
 
 static_assert(std::endian::native == std::endian::little);
 
-inline constexpr uint32_t kSnapshotVersion = 2;  // a reader opens this and all before it
+inline constexpr uint32_t kSnapshotVersion = 3;  // a reader opens this and all before it
 
 inline constexpr size_t kSnapshotKeyBytesMax = 64 * 1024;
 inline constexpr size_t kSnapshotValueBytesMax = 64 * 1024 * 1024;

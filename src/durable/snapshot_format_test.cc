@@ -11,7 +11,7 @@ namespace skep::durable {
 namespace {
 
 // The contents of src/durable/golden/snapshot_v1: a block as it is, a compressed one, and one that
-// is padded because it compresses too well. In snapshot_v2 some items have types.
+// is padded because it compresses too well. In snapshot_v2 and snapshot_v3 some items have types.
 TestSnapshot GoldenSnapshot(bool has_types) {
   TestSnapshot snapshot = {
       .created_ms = 1'764'000'000'000,
@@ -38,11 +38,11 @@ TestSnapshot GoldenSnapshot(bool has_types) {
 
 // Goal: whatever version comes next, files of those before open.
 TEST(SnapshotFormat, GoldenVersionsOpen) {
-  for (const bool is_2 : {false, true}) {
-    const Result<TestSnapshot> read = ReadSnapshot(
-        PosixFileSystem(), is_2 ? SKEP_GOLDEN "/snapshot_v2" : SKEP_GOLDEN "/snapshot_v1");
-    ASSERT_TRUE(read) << read.error().ToString();
-    EXPECT_TRUE(*read == GoldenSnapshot(is_2)) << is_2;
+  for (uint32_t version = 1; version <= kSnapshotVersion; ++version) {
+    const Result<TestSnapshot> read =
+        ReadSnapshot(PosixFileSystem(), SKEP_GOLDEN "/snapshot_v" + std::to_string(version));
+    ASSERT_TRUE(read) << version << ": " << read.error().ToString();
+    EXPECT_TRUE(*read == GoldenSnapshot(version >= 2)) << version;
   }
 }
 

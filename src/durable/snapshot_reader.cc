@@ -13,8 +13,8 @@ constexpr uint64_t kHeaderBytes = sizeof(SnapshotHeader);
 constexpr uint64_t kTrailerBytes = sizeof(SnapshotTrailer);
 
 // The number is in the text because a Status has room for one more only, the file's.
-static_assert(kSnapshotVersion == 2);
-constexpr const char* kTooNew = "this Skep reads snapshot files up to version 2, the file's is";
+static_assert(kSnapshotVersion == 3);
+constexpr const char* kTooNew = "this Skep reads snapshot files up to version 3, the file's is";
 
 Status Damaged(const char* what, uint64_t offset) { return Status(Code::kCorrupt, what, offset); }
 

@@ -227,12 +227,12 @@ TEST(SnapshotReader, WrongFooters) {
 // Goal: a newer file is refused for that, and the error names both versions.
 TEST(SnapshotReader, NewerVersion) {
   std::string bytes = SmallFile();
-  bytes[offsetof(SnapshotHeader, version)] = 3;
+  bytes[offsetof(SnapshotHeader, version)] = kSnapshotVersion + 1;
   Reseal(bytes);
   const Status status = ErrorOf(bytes);
   EXPECT_EQ(status.code(), Code::kNotSupported);
-  EXPECT_EQ(status.detail(), 3u);
-  EXPECT_NE(status.ToString().find("up to version 2, the file's is (3)"), std::string::npos)
+  EXPECT_EQ(status.detail(), 4u);
+  EXPECT_NE(status.ToString().find("up to version 3, the file's is (4)"), std::string::npos)
       << status.ToString();
   bytes[offsetof(SnapshotHeader, version)] = 0;
   Reseal(bytes);

@@ -195,10 +195,11 @@ TEST_F(Salvage, Errors) {
     EXPECT_EQ(SalvageBlocks(files_, "file", accept).error(), Status(Code::kIo, "", EIO));
   }
   EXPECT_TRUE(SalvageBlocks(files_, "file", accept));
-  bytes_[offsetof(SnapshotHeader, version)] = 3;
+  bytes_[offsetof(SnapshotHeader, version)] = kSnapshotVersion + 1;
   Reseal(bytes_);
   StoreBytes(files_, "file", bytes_);
-  EXPECT_EQ(SalvageBlocks(files_, "file", accept).error(), Status(Code::kNotSupported, "", 3));
+  EXPECT_EQ(SalvageBlocks(files_, "file", accept).error(),
+            Status(Code::kNotSupported, "", kSnapshotVersion + 1));
 }
 
 }  // namespace
