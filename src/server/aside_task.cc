@@ -86,7 +86,7 @@ class AsideTask::Job final : public SideJob {
         std::ranges::all_of(call.args(), [&](std::string_view word) { return from.IsInput(word); });
     if (bytes >= kWordsBytesMin && are_input) {
       words.assign(call.args().begin(), call.args().end());
-      input = from.TakeInput();
+      input = from.TakeInput(call.state().keyspaces().budget());
       return input.capacity();
     }
     for (const std::string_view word : call.args()) words.push_back(copies.Copy(word));

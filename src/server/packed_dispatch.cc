@@ -270,7 +270,7 @@ Status PackedDispatch::RunAside(Session& session, const Header& header, std::str
   const bool takes_input = payload.size() >= MessageTask::kBytesMin && session.IsInput(payload);
   if (!takes_input) payload = job->Keep(host_, std::string(payload));
   if (const Status s = SetUpApart(session, header, payload, job->batch); !s.ok()) return s;
-  if (takes_input) job->Keep(host_, session.TakeInput());
+  if (takes_input) job->Keep(host_, session.TakeInput(host_.state().keyspaces().budget()));
   job->batch.set_answer_bytes_max(turn_.AnswerBytesMax(session));
   job->batch.set_returned_bytes_max(turn_.ReturnedBytesMax(session));
   session.task = std::make_unique<MessageTask>(host_, session, messages_, std::move(job));

@@ -18,6 +18,7 @@
 // Thread safety: the owning worker only, but for `info`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -28,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "base/network.h"
 #include "engine/engine.h"
 #include "server/client_registry.h"
@@ -191,9 +193,13 @@ struct Session {
     return std::greater_equal<>()(bytes.data(), in.data()) &&
            std::less_equal<>()(bytes.data() + bytes.size(), in.data() + in.size());
   }
-  // Takes all of `in`, which whoever has it keeps until the command that is dispatched now is. The
-  // dispatcher puts the bytes that follow the command back.
-  std::string TakeInput() {
+  // Takes all of `in`, which whoever has it keeps until the command that is dispatched now is, and
+  // charges to the budget: the session's charge for it ends. The dispatcher puts the bytes that
+  // follow the command back.
+  std::string TakeInput(MemoryBudget& budget) {
+    const uint64_t charged = std::min<uint64_t>(charged_bytes, in.capacity());
+    budget.Release(charged);
+    charged_bytes -= charged;
     in_is_taken = true;
     in_used = 0;
     return std::exchange(in, {});
