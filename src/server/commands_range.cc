@@ -73,8 +73,7 @@ void FinishKrange(const Call& call, const Batch& batch, uint32_t slot) {
   const Outcome& out = batch.outcome(slot);
   if (call.Refused(out)) return;
   RangeArgs args;
-  Scratch scratch;
-  ParseRangeArgs(call.args(), kKrangeOptions, scratch, args);
+  ParseRangeOptions(call.args(), kKrangeOptions, args);
   if (out.more && out.item_count < WantedItems(args)) return call.Error(kTransactionScanError);
   ReplyWanted(call, batch, slot, QueryOf(args));
 }

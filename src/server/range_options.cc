@@ -71,15 +71,20 @@ bool IsWithValues(std::string_view word) {
   return EqualsIgnoringCase(word, "withvalue") || EqualsIgnoringCase(word, "withvalues");
 }
 
+std::string_view ParseRangeOptions(std::span<const std::string_view> args, unsigned allowed,
+                                   RangeArgs& out) {
+  for (size_t i = 3; i < args.size();) {
+    if (const auto error = ParseRangeOption(args, i, allowed, out); !error.empty()) return error;
+  }
+  return {};
+}
+
 std::string_view ParseRangeArgs(std::span<const std::string_view> args, unsigned allowed,
                                 Scratch& scratch, RangeArgs& out) {
   const auto range = ParseRangeWords(args[1], args[2], scratch);
   if (!range) return TextOf(range.error(), scratch);
   out.range = *range;
-  for (size_t i = 3; i < args.size();) {
-    if (const auto error = ParseRangeOption(args, i, allowed, out); !error.empty()) return error;
-  }
-  return {};
+  return ParseRangeOptions(args, allowed, out);
 }
 
 }  // namespace skep::commands

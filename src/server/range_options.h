@@ -45,6 +45,10 @@ struct RangeArgs {
 std::string_view ParseRangeArgs(std::span<const std::string_view> args, unsigned allowed,
                                 Scratch& scratch, RangeArgs& out);
 
+// Likewise without the bounds, which are not read.
+std::string_view ParseRangeOptions(std::span<const std::string_view> args, unsigned allowed,
+                                   RangeArgs& out);
+
 // Whether the word is WITHVALUE or WITHVALUES. Commands that answer one key are documented with the
 // former, the others with the latter. All take both.
 bool IsWithValues(std::string_view word);
