@@ -1,37 +1,12 @@
 #include "collections/segment_hints.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/compare_bytes.h"
 #include "collections/access.h"
 
 namespace skep::collections {
-namespace {
-
-bool IsBelow(std::string_view a, std::string_view b) { return CompareBytes(a, b) < 0; }
-
-// The first eight bytes from `from` on, in the order of the strings; those that are missing are
-// zeros.
-inline uint64_t HeadOf(std::string_view bytes, size_t from) {
-  constexpr size_t kBytes = sizeof(uint64_t);
-  const size_t left = bytes.size() - from;
-  uint64_t head = 0;
-  if (left >= kBytes) [[likely]] {
-    std::memcpy(&head, bytes.data() + from, kBytes);
-    return __builtin_bswap64(head);
-  }
-  if (left == 0) return 0;
-  if (bytes.size() >= kBytes) {
-    std::memcpy(&head, bytes.data() + bytes.size() - kBytes, kBytes);
-    return __builtin_bswap64(head) << (8 * (kBytes - left));
-  }
-  std::memcpy(&head, bytes.data() + from, left);
-  return __builtin_bswap64(head);
-}
-
-}  // namespace
 
 // Holds the lock of a list for a change, if it is to be had; then charges what the list holds.
 class SegmentHints::Writing {
@@ -66,58 +41,17 @@ SegmentHints::Reading::Reading(SegmentHints& hints, uint64_t id)
   }
 }
 
-void SegmentHints::Reading::BeginPart(Part part) {
-  const auto& items = list_->items;
-  const auto [begin, end] = std::ranges::equal_range(
-      items, static_cast<unsigned char>(part), {},
-      [](const Item& item) { return static_cast<unsigned char>(item.name.front()); });
-  at_ = begin_ = static_cast<size_t>(begin - items.begin());
-  end_ = static_cast<size_t>(end - items.begin());
-  common_ = {};
-  if (end_ - begin_ < 3) return;
-  // They ascend, so what the second and the last one begin with, all between them begin with.
-  const std::string_view low = items[begin_ + 1].name.substr(1);
-  const std::string_view high = items[end_ - 1].name.substr(1);
-  const auto [differs, unused] = std::ranges::mismatch(low, high);
-  common_ = low.substr(0, static_cast<size_t>(differs - low.begin()));
+std::optional<std::string_view> SegmentHints::Reading::Find(std::string_view place) {
+  if (part_ == nullptr) return std::nullopt;
+  bool found = false;
+  at_ = part_->Find(place, &found);
+  return found ? std::optional(part_->SeparatorAt(at_)) : std::nullopt;
 }
 
-std::optional<std::string_view> SegmentHints::Reading::Find(std::string_view place) {
-  const auto& items = list_->items;
-  if (begin_ == end_) return std::nullopt;
-  size_t low = begin_ + 1;  // the first item that may be above the place
-  size_t high = end_;       // and the last one
-  const int order = CompareBytes(place.substr(0, common_.size()), common_);
-  if (order < 0) high = low;
-  if (order > 0) low = high;
-  const size_t common = common_.size();
-  const uint64_t head = order == 0 ? HeadOf(place, common) : 0;
-  const auto is_not_above = [&](size_t index) {
-    const std::string_view name = items[index].name;
-    const uint64_t own = HeadOf(name, 1 + common);
-    if (own != head) [[likely]]
-      return own < head;
-    return CompareBytes(name.substr(1 + common), place.substr(common)) <= 0;
-  };
-  if (at_ >= low && at_ < high) {
-    const bool is_behind = is_not_above(at_);
-    (is_behind ? low : high) = is_behind ? at_ + 1 : at_;
-    for (size_t near = 0; is_behind && near < kNear && low < high; ++near) {
-      if (!is_not_above(low)) {
-        high = low;
-      } else {
-        ++low;
-      }
-    }
-  }
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    is_not_above(middle) ? low = middle + 1 : high = middle;
-  }
-  at_ = low - 1;
-  const std::string_view separator = items[at_].name.substr(1);
-  const bool is_none = at_ == begin_ && CompareBytes(separator, place) > 0;
-  return is_none ? std::nullopt : std::optional(separator);
+size_t SegmentHints::List::held_bytes() const {
+  size_t held = bytes.used();
+  for (const PartHints& part : parts) held += part.held_bytes();
+  return held;
 }
 
 void SegmentHints::List::Begin(uint64_t of_id) {
@@ -125,29 +59,39 @@ void SegmentHints::List::Begin(uint64_t of_id) {
   is_complete = false;
   is_too_large = false;
   read_until = KeysOf(of_id);
-  std::vector<Item>().swap(items);
+  std::vector<PartHints>().swap(parts);
   bytes = Scratch();
 }
 
+// The hints of a part; null: it has none.
+PartHints* SegmentHints::List::Of(Part part) {
+  const auto at = std::ranges::find(parts, part, &PartHints::part);
+  return at == parts.end() ? nullptr : &*at;
+}
+
+// Adds an item: its part, one byte, and its separator.
 void SegmentHints::List::Add(std::string_view item) {
-  const auto used = [this] { return bytes.used() + items.size() * sizeof(Item); };
-  if (used() > kBytesMax) {
+  if (held_bytes() > kBytesMax) {
     // Keys that were erased take bytes until now.
     Scratch live;
-    for (Item& kept : items) kept.name = live.Copy(kept.name);
+    for (PartHints& part : parts) part.Relocate(live);
     bytes = std::move(live);
-    if (used() > kBytesMax / 2) {
+    if (held_bytes() > kBytesMax / 2) {
       is_too_large = true;
       is_complete = false;
-      std::vector<Item>().swap(items);
+      std::vector<PartHints>().swap(parts);
       bytes = Scratch();
     }
   }
   if (is_too_large) return;
-  const bool is_behind = items.empty() || IsBelow(items.back().name, item);
-  const auto at =
-      is_behind ? items.end() : std::ranges::lower_bound(items, item, IsBelow, &Item::name);
-  if (at == items.end() || at->name != item) items.insert(at, Item{.name = bytes.Copy(item)});
+  const auto part = static_cast<Part>(item.front());
+  PartHints* const hints = Of(part);
+  (hints != nullptr ? *hints : parts.emplace_back(part)).Add(item.substr(1), bytes);
+}
+
+void SegmentHints::List::Erase(std::string_view item) {
+  PartHints* const hints = Of(static_cast<Part>(item.front()));
+  if (hints != nullptr) hints->Erase(item.substr(1));
 }
 
 // Whether the next keys are to be read now.
@@ -191,10 +135,7 @@ void SegmentHints::Learn(uint64_t id, std::span<const std::string> made,
   const Writing writing(*this, list);
   if (!writing || list.id != id) return;
   const size_t prefix_bytes = KeysOf(id).size();
-  std::vector<std::string_view> erased;
-  for (const std::string_view key : gone) erased.push_back(key.substr(prefix_bytes));
-  std::ranges::sort(erased, IsBelow);
-  list.Erase(erased);
+  for (const std::string_view key : gone) list.Erase(key.substr(prefix_bytes));
   for (const std::string_view key : made) list.Add(key.substr(prefix_bytes));
 }
 
@@ -209,18 +150,6 @@ void SegmentHints::ForgetAll() {
     const Writing writing(*this, list);
     if (writing) list.Begin(0);
   }
-}
-
-// Erases items, which ascend, and moves what lies behind the first of them once.
-void SegmentHints::List::Erase(std::span<const std::string_view> gone) {
-  auto from = items.begin();  // not moved yet
-  auto to = items.begin();
-  for (const std::string_view item : gone) {
-    const auto at = std::ranges::lower_bound(from, items.end(), item, IsBelow, &Item::name);
-    to = to == from ? at : std::move(from, at, to);
-    from = at != items.end() && at->name == item ? std::next(at) : at;
-  }
-  if (to != from) items.erase(std::move(from, items.end(), to), items.end());
 }
 
 bool SegmentHints::Correct(uint64_t id, Part part, std::string_view key,

@@ -2,7 +2,8 @@
 //
 // A write of members has to know the keys of their segments, and of the nodes that count them.
 // A scan of the tree finds each, but costs as much as the write. So the keys of collections that
-// are written again and again are kept here, sorted: a search of the list is a few comparisons.
+// are written again and again are kept here, sorted by parts (part_hints.h): a search is a few
+// comparisons, and a key that comes or goes moves only keys of its block.
 //
 // With each key goes a place in the tree, once it was read by a request that wants it
 // (Outcome::hint): a later request for the item begins there instead of at the root. A stale one
@@ -22,7 +23,7 @@
 // segment, and the hint for its places is then the segment before it, which says that it ends
 // earlier. Whoever gets the lock sees what was written under it before: each hold begins with an
 // acquire of the number that the holds before it have released. Readers of one list write places in
-// the tree beside each other: each is one atomic number (Item::place), and any of its values will
+// the tree beside each other: each is one atomic number (PartHints::place), and any of its values will
 // do.
 //
 // Memory: kBytesMax for each of kCollections collections. A list that has reached it is made anew
@@ -46,6 +47,7 @@
 
 #include "base/memory_budget.h"
 #include "collections/layout.h"
+#include "collections/part_hints.h"
 #include "skep/batch.h"
 #include "skep/scratch.h"
 
@@ -78,11 +80,6 @@ class TryLock {
 };
 
 class SegmentHints {
-  // A key, and where its item was in the tree. Trivial, so that a list moves many at once.
-  struct Item {
-    std::string_view name;  // part and separator
-    uint64_t place = 0;     // Hint::bits; readers use std::atomic_ref
-  };
   struct List {
     TryLock lock;
     uint64_t id = 0;                  // 0: none
@@ -91,15 +88,16 @@ class SegmentHints {
     std::string read_until;           // the key up to which all were read
     std::atomic<uint64_t> wanted{0};  // places of `wanted_id` that were asked for
     uint64_t wanted_id = 0;
-    std::vector<Item> items;  // ascending
-    Scratch bytes;            // of their names
+    std::vector<PartHints> parts;  // few, in no order
+    Scratch bytes;                 // of their separators
     size_t charged_bytes = 0;
 
-    size_t held_bytes() const { return bytes.used() + items.capacity() * sizeof items.front(); }
+    size_t held_bytes() const;
     void Begin(uint64_t of_id);
-    void Erase(std::span<const std::string_view> gone);
     bool IsTime(uint64_t of_id, size_t places);
+    PartHints* Of(Part part);
     void Add(std::string_view item);
+    void Erase(std::string_view item);
   };
 
  public:
@@ -127,31 +125,25 @@ class SegmentHints {
     Reading& operator=(const Reading&) = delete;
     explicit operator bool() const { return list_ != nullptr; }
     // Turns to a part.
-    void BeginPart(Part part);
+    void BeginPart(Part part) { part_ = list_->Of(part); }
     // The separator of the item that seems to have the place; nothing if the part has no items.
-    // It lives as long as the object. Cost: a binary search, or less if the item is close behind
-    // the one that was found last. What all separators begin with is compared once.
+    // It lives as long as the object, and its address is that of no other. Cost: of PartHints::Find.
     std::optional<std::string_view> Find(std::string_view place);
     // Where the item that was found last was in the tree; 0: not known.
     Hint hint() const {
-      return {std::atomic_ref(list_->items[at_].place).load(std::memory_order_relaxed)};
+      return {std::atomic_ref(part_->place(at_)).load(std::memory_order_relaxed)};
     }
     // It is there.
     void NoteHint(Hint hint) {
-      std::atomic_ref(list_->items[at_].place).store(hint.bits, std::memory_order_relaxed);
+      std::atomic_ref(part_->place(at_)).store(hint.bits, std::memory_order_relaxed);
     }
 
    private:
-    // How many items behind the last one are looked at before the search.
-    static constexpr size_t kNear = 4;
-
     List& held_;
     const bool is_locked_;
     List* list_ = nullptr;
-    size_t begin_ = 0;  // of the part
-    size_t end_ = 0;
-    size_t at_ = 0;            // the item that was found last
-    std::string_view common_;  // what all separators but the first begin with
+    PartHints* part_ = nullptr;  // null: it has no items
+    PartHints::At at_;           // the item that was found last
   };
 
   // So many places of the collection, of which there are no hints, were asked for. Reads keys if it
