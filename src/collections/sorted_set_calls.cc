@@ -408,25 +408,33 @@ bool SortedSetCalls::Add(const FunctionCall& call, Answer* answer) {
 
 // Reads the segments at an end ahead, and appends the entries that pops will find there.
 void SortedSetCalls::ReadAhead(bool is_highest, uint64_t entries, Pieces* ahead) {
-  if (entries == 0) return;
   Segments& scores = SegmentsOf(Part::kScores);
-  const uint64_t bytes = entries * (record_.bytes / record_.members + 1);
-  // Segments are half full or more, but for the outermost one.
-  const auto segments = static_cast<uint32_t>(
-      std::min<uint64_t>(1 + bytes * 2 / access_.segment_bytes(), kSegmentsAheadMax));
-  Batch& batch = access_.KeptBatch(Batch::Kind::kUnordered);
-  const std::string behind = SegmentKey(record_.id, Part::kScores, OrderedNumber(UINT64_MAX));
-  batch.Scan(Range::Between(scores.prefix(), batch.scratch().Copy(behind)),
-             {.limit = segments, .reverse = is_highest, .any_type = true});
-  for (const Item& item : access_.Execute(batch).items(0)) {
-    const Loaded* const loaded = scores.Keep(item.key, item.value);
-    auto pieces = loaded != nullptr ? ReadPieces(Form::kEntry, loaded->segment.body) : std::nullopt;
-    if (!pieces) return;
-    if (is_highest) std::ranges::reverse(*pieces);
-    for (const Piece& piece : *pieces) {
-      if (entries-- == 0) return;
-      ahead->push_back(piece);
+  std::string_view low = scores.prefix();
+  std::string_view high =
+      access_.scratch().Copy(SegmentKey(record_.id, Part::kScores, OrderedNumber(UINT64_MAX)));
+  // A scan asks for as many segments as have the entries if each is half full. Where pops or cuts
+  // have left less, more scans follow.
+  for (uint32_t left = kSegmentsAheadMax; entries > 0 && left > 0;) {
+    const uint64_t bytes = entries * (record_.bytes / record_.members + 1);
+    const auto segments =
+        static_cast<uint32_t>(std::min<uint64_t>(1 + bytes * 2 / access_.segment_bytes(), left));
+    left -= segments;
+    Batch& batch = access_.KeptBatch(Batch::Kind::kUnordered);
+    batch.Scan(Range::Between(low, high),
+               {.limit = segments, .reverse = is_highest, .any_type = true});
+    for (const Item& item : access_.Execute(batch).items(0)) {
+      const Loaded* const loaded = scores.Keep(item.key, item.value);
+      auto pieces =
+          loaded != nullptr ? ReadPieces(Form::kEntry, loaded->segment.body) : std::nullopt;
+      if (!pieces) return;
+      if (is_highest) std::ranges::reverse(*pieces);
+      pieces->resize(std::min<uint64_t>(pieces->size(), entries));
+      entries -= pieces->size();
+      ahead->insert(ahead->end(), pieces->begin(), pieces->end());
     }
+    const Outcome& scanned = batch.outcome(0);
+    if (!scanned.more) return;
+    (is_highest ? high : low) = scanned.value;
   }
 }
 
