@@ -324,6 +324,7 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
   const std::string_view key = batch.requests()[slots.front()].key;
   const uint8_t kind = KindWanted(batch.requests()[slots.front()]);
   std::vector<FunctionCall> calls;
+  calls.reserve(slots.size());
   for (const uint32_t slot : slots) {
     const Request& r = batch.requests()[slot];
     calls.push_back({.function = r.function, .operand = r.value});
@@ -335,6 +336,7 @@ size_t CollectionEngine::TryTogether(Access& access, Batch& batch,
     large_hints_.Note(key, record.has_value());
     if (!record) return 0;
     std::vector<Answer> answers;
+    answers.reserve(calls.size());
     const auto is_long = [&](const FunctionCall& call) {
       return JointCalls::Has(*call.function) && JointCalls::IsLong(access, kind, *record, call);
     };

@@ -9,7 +9,9 @@
 #include "base/compare_bytes.h"
 #include "collections/large_call.h"
 #include "collections/puts_in_place.h"
+#include "types/collection.h"
 #include "types/hash_fields.h"
+#include "types/large_find.h"
 #include "types/sorted_set.h"
 #include "types/text.h"
 
@@ -60,6 +62,13 @@ const Operand* MemberOperand(const Function& function) {
   }();
   const auto found = operands->find(&function);
   return found == operands->end() ? nullptr : &found->second;
+}
+
+// The function that reads members of a collection of this kind.
+const Function* MemberRead(uint8_t kind) {
+  static const Function* const functions[] = {FindFunction("hash-get"), FindFunction("set-has"),
+                                              FindFunction("zset-score")};
+  return functions[kind == types::kHash ? 0 : kind == types::kSet ? 1 : 2];
 }
 
 // Sorts the names from the one numbered `begin` on, and leaves each once.
@@ -149,16 +158,25 @@ bool MemberCalls::ReadEach(std::span<const FunctionCall> calls, std::vector<Answ
   const auto then = lookup.Execute(key_, kind_);
   if (!then || then->id != record_.id || then->writes < record_.writes) return false;
   const size_t answered = answers->size();
+  const Function* const read = MemberRead(kind_);
   uint32_t next = 0;
+  std::optional<Piece> piece;
   for (size_t i = 0; i < calls.size(); ++i) {
     seen_.clear();
+    const bool is_of_one = ends[i] == next + 1;
     for (; next < ends[i]; ++next) {
-      std::optional<Piece> piece;
       if (!lookup.FoundMember(next, kind_, &piece)) {
         answers->resize(answered);
         return false;
       }
       if (piece) seen_.push_back(SmallPiece(*piece));
+    }
+    if (is_of_one && calls[i].function == read && types::OnlyText(calls[i].operand)) {
+      const auto bytes = piece ? std::optional(piece->bytes) : std::nullopt;
+      if (const auto effect = types::AnswerOfPiece(kind_, bytes, access_.scratch())) {
+        answers->push_back(LargeCall::AnswerOf(*effect));
+        continue;
+      }
     }
     if (kind_ == types::kSortedSet && seen_.size() > 1) std::ranges::sort(seen_, IsBefore);
     answers->push_back(LargeCall::AnswerOf(RunOnSeen(calls[i])));

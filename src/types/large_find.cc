@@ -2,6 +2,7 @@
 
 #include "base/compare_bytes.h"
 #include "types/collection.h"
+#include "types/equal_pieces.h"
 #include "types/hash_fields.h"
 #include "types/large_segment.h"
 #include "types/short_texts.h"
@@ -45,8 +46,9 @@ FunctionEffect EffectOf(SegmentFinding finding, std::string_view returned = {}) 
   return {.returned = returned, .integer = static_cast<int64_t>(finding)};
 }
 
+// Finds a member by a walk.
 template <uint8_t kKind>
-FunctionEffect FindIn(std::string_view body, std::string_view wanted) {
+FunctionEffect WalkTo(std::string_view body, std::string_view wanted) {
   while (!body.empty()) {
     size_t name = 0;
     size_t bytes = ShortPieceBytes<kKind>(body, &name);
@@ -64,6 +66,22 @@ FunctionEffect FindIn(std::string_view body, std::string_view wanted) {
     body = Behind(body, bytes);
   }
   return EffectOf(SegmentFinding::kNone);
+}
+
+template <uint8_t kKind>
+constexpr PieceShape kShape = {.has_value = kKind == kHash,
+                               .trail = kKind == kSortedSet ? sizeof(double) : 0};
+
+template <uint8_t kKind>
+FunctionEffect FindIn(std::string_view body, std::string_view wanted) {
+  const EqualPieces pieces(body, kShape<kKind>);
+  if (!pieces) return WalkTo<kKind>(body, wanted);
+  const size_t i = pieces.FirstNotBelow(0, [&](std::string_view, std::string_view member) {
+    return CompareBytes(member, wanted) < 0;
+  });
+  const bool is_there = i < pieces.count() && AreEqual(pieces.text(i), wanted);
+  return is_there ? EffectOf(SegmentFinding::kPiece, pieces.piece(i))
+                  : EffectOf(SegmentFinding::kNone);
 }
 
 template <uint8_t kKind>
@@ -87,6 +105,23 @@ constexpr TypeFunction kLargeFindFunctions[] = {
 
 std::string_view FindFunctionName(uint8_t kind) {
   return kind == kHash ? kFindField : kind == kSet ? kFindMember : kFindScore;
+}
+
+std::optional<FunctionEffect> AnswerOfPiece(uint8_t kind, std::optional<std::string_view> piece,
+                                            Scratch& scratch) {
+  static constexpr std::string_view kNo("\0", 1);
+  static constexpr std::string_view kYes("\1", 1);
+  if (kind == kSet) return FunctionEffect{.returned = piece ? kYes : kNo, .integer = piece ? 1 : 0};
+  if (!piece) return FunctionEffect{.returned = kNo};
+  if (kind == kSortedSet) {
+    const std::string_view score = piece->substr(piece->size() - sizeof(double));
+    return FunctionEffect{.returned = scratch.Concat(kYes, score)};
+  }
+  std::string_view value = *piece;
+  std::string_view field;
+  // A field with a deadline begins with no text.
+  if (!TakeShortText(value, &field)) return std::nullopt;
+  return FunctionEffect{.returned = value};
 }
 
 std::span<const TypeFunction> LargeFindFunctions() { return kLargeFindFunctions; }

@@ -10,17 +10,18 @@
 // Integer: a SegmentFinding. Returned: of kPiece the member's piece, of kEndsBefore the fence. An
 // absent key is a segment that is gone: kNoSegment.
 //
-// Cost: a walk to the member, or to the end if it is not there, and a copy of its piece. To see
-// that two names are not the same takes less than to order them, and most members that are asked
-// for are there.
+// Cost: a copy of the piece, and a search for the member (equal_pieces.h), or a walk to it, or to
+// the end if it is not there. On a walk names are told apart and not ordered, which takes less.
 //
 // Thread safety: all functions are pure.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "skep/scratch.h"
 #include "types/function_table.h"
 
 namespace skep::types {
@@ -34,6 +35,12 @@ enum class SegmentFinding : uint8_t {
 
 // The name of the function for a collection of this kind: a hash, a set or a sorted set.
 std::string_view FindFunctionName(uint8_t kind);
+
+// What hash-get, set-has or zset-score answers, as is right for the kind, if it is asked for one
+// member that has this piece in its segment; `piece` is nothing if the member is not there. The
+// result is nothing for a field that has a deadline. Views the piece, or the scratch.
+std::optional<FunctionEffect> AnswerOfPiece(uint8_t kind, std::optional<std::string_view> piece,
+                                            Scratch& scratch);
 
 std::span<const TypeFunction> LargeFindFunctions();
 

@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "types/hash.h"
 #include "types/hash_fields.h"
 #include "types/large_segment.h"
+#include "types/set.h"
+#include "types/sorted_set.h"
 #include "types/text.h"
 #include "types/value_type.h"
 
@@ -26,7 +29,7 @@ std::string Text(std::string_view text) {
 // The piece of a member of a collection of this kind.
 std::string PieceOf(uint8_t kind, const std::string& member, std::mt19937& rng) {
   if (kind == kSet) return Text(member);
-  if (kind == kSortedSet) return Text(member) + std::string(8, static_cast<char>(rng()));
+  if (kind == kSortedSet) return Text(member) + std::string(8, static_cast<char>(rng() % 0x7f));
   std::string piece;
   if (rng() % 4 == 0) piece = std::string(1, '\0') + std::string(8, '\x11');  // a deadline
   return piece + Text(member) + Text(std::string(rng() % 200, 'v'));
@@ -95,6 +98,52 @@ TEST(LargeFind, AgreesWithAMap) {
         EXPECT_EQ(of_cut.returned, model.at(member));
       }
     }
+  }
+}
+
+// Goal: the answer of a piece is that of the function on a collection of that member alone, or of
+// none; for a field with a deadline there is no such answer.
+TEST(LargeFind, AnswersAsTheFunctionDoes) {
+  std::mt19937 rng(1);
+  Scratch scratch;
+  const auto answer_of = [&](uint8_t kind, std::optional<std::string_view> value,
+                             std::string_view operand) {
+    const auto named = [](std::span<const TypeFunction> functions, std::string_view name) {
+      return *std::ranges::find(functions, name, &TypeFunction::name);
+    };
+    const TypeFunction function = kind == kHash  ? named(HashFunctions(), "hash-get")
+                                  : kind == kSet ? named(SetFunctions(), "set-has")
+                                                 : named(SortedSetFunctions(), "zset-score");
+    return function.body({.value = value,
+                          .operand = operand,
+                          .scratch = &scratch,
+                          .function = nullptr,
+                          .value_bytes_max = 1 << 20,
+                          .now_ms = 0});
+  };
+  const auto expect_same = [](const FunctionEffect& found, const FunctionEffect& wanted) {
+    EXPECT_TRUE(wanted.status.ok());
+    EXPECT_EQ(found.returned, wanted.returned);
+    EXPECT_EQ(found.integer, wanted.integer);
+  };
+  for (const uint8_t kind : {kHash, kSet, kSortedSet}) {
+    for (int i = 0; i < 100; ++i) {
+      const std::string member(rng() % 300, 'm');
+      const std::string piece = PieceOf(kind, member, rng);
+      const auto found = AnswerOfPiece(kind, piece, scratch);
+      if (kind == kHash && HasDeadlineForm(piece)) {
+        EXPECT_FALSE(found);
+        continue;
+      }
+      ASSERT_TRUE(found);
+      // In one value the score of a sorted set stands in front of the member.
+      const size_t score = kind == kSortedSet ? piece.size() - 8 : 0;
+      const std::string value = "\1" + piece.substr(score) + piece.substr(0, score);
+      expect_same(*found, answer_of(kind, value, Text(member)));
+    }
+    const auto of_none = AnswerOfPiece(kind, std::nullopt, scratch);
+    ASSERT_TRUE(of_none);
+    expect_same(*of_none, answer_of(kind, std::nullopt, Text("a")));
   }
 }
 
