@@ -4,12 +4,14 @@
 #include <bit>
 #include <utility>
 
+#include "skep/copy_bytes.h"
+
 namespace skep {
 
 std::string_view Scratch::Concat(std::string_view first, std::string_view second) {
   char* at = Allocate(first.size() + second.size());
-  std::copy(first.begin(), first.end(), at);
-  std::copy(second.begin(), second.end(), at + first.size());
+  CopyBytes(at, first.data(), first.size());
+  CopyBytes(at + first.size(), second.data(), second.size());
   return {at, first.size() + second.size()};
 }
 

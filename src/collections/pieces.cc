@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "types/hash_fields.h"
+#include "types/score.h"
 #include "types/value_type.h"
 
 namespace skep::collections {
@@ -117,7 +118,8 @@ std::string SortKey(Form form, const Place& place) {
 
 std::string_view SortKey(Form form, const Place& place, Scratch& scratch) {
   if (form != Form::kEntry) return place.member;
-  return scratch.Concat(OrderedScore(place.score), place.member);
+  const uint64_t ordered = __builtin_bswap64(types::NumberOfScore(place.score));
+  return scratch.Concat({reinterpret_cast<const char*>(&ordered), sizeof(ordered)}, place.member);
 }
 
 std::optional<Pieces> ReadPieces(Form form, std::string_view body) {

@@ -76,6 +76,7 @@ Plan PlanAdd(const Call& call, Batch& batch, uint8_t rule) {
   if (words == 0 || words % 2 != 0) return Plan::Error(kSyntaxError);
   if (const auto error = RuleError(rule, words / 2); !error.empty()) return Plan::Error(error);
   std::vector<types::Entry> entries;
+  entries.reserve(words / 2);
   for (; at < args.size(); at += 2) {
     const auto score = ParseDouble(args[at]);
     if (!score) return Plan::Error("ERR value is not a valid float");

@@ -123,6 +123,17 @@ bool RespDecoder::DecodeArguments(std::string_view input, const RespLimits& limi
 
 bool RespDecoder::DecodeBulkLength(std::string_view input, const RespLimits& limits) {
   const std::string_view rest = input.substr(pos_);
+  int64_t number = 0;
+  const size_t bytes = ReadShortLength(rest, number);
+  const bool is_allowed = bytes != 0 && bytes - 2 <= limits.inline_bytes_max &&
+                          static_cast<uint64_t>(number) <= limits.bulk_bytes_max;
+  if (is_allowed && rest.front() == '$') [[likely]] {
+    bulk_bytes_ = static_cast<size_t>(number);
+    pos_ += bytes;
+    searched_ = 0;
+    phase_ = Phase::kBulk;
+    return true;
+  }
   LengthLine line;
   if (!ReadLengthLine(rest, limits, "Protocol error: too big bulk count string", line)) {
     return false;
