@@ -1,8 +1,9 @@
 #include "types/large_find.h"
 
+#include <cstring>
+
 #include "base/compare_bytes.h"
 #include "types/collection.h"
-#include "types/equal_pieces.h"
 #include "types/hash_fields.h"
 #include "types/large_segment.h"
 #include "types/short_texts.h"
@@ -46,9 +47,32 @@ FunctionEffect EffectOf(SegmentFinding finding, std::string_view returned = {}) 
   return {.returned = returned, .integer = static_cast<int64_t>(finding)};
 }
 
-// Finds a member by a walk.
+// Skips pieces whose texts are as long as those of the first one and that are not the wanted one;
+// none if the first piece is not short. Returns their bytes.
 template <uint8_t kKind>
-FunctionEffect WalkTo(std::string_view body, std::string_view wanted) {
+size_t SkipAlike(std::string_view body, std::string_view wanted) {
+  constexpr size_t kTailBytes = sizeof(uint64_t);
+  size_t name = 0;
+  const size_t stride = ShortPieceBytes<kKind>(body, &name);
+  if (stride == 0 || name <= kTailBytes || name != wanted.size() + 1) return 0;
+  const char name_length = body.front();
+  const char value_length = body[kKind == kHash ? name : 0];
+  uint64_t wanted_tail = 0;
+  std::memcpy(&wanted_tail, wanted.data() + wanted.size() - kTailBytes, kTailBytes);
+  size_t at = 0;
+  for (; at + stride <= body.size(); at += stride) {
+    const char* const piece = body.data() + at;
+    if (*piece != name_length || (kKind == kHash && piece[name] != value_length)) break;
+    uint64_t tail = 0;
+    std::memcpy(&tail, piece + name - kTailBytes, kTailBytes);
+    if (tail == wanted_tail && AreEqual({piece + 1, name - 1}, wanted)) break;
+  }
+  return at;
+}
+
+template <uint8_t kKind>
+FunctionEffect FindIn(std::string_view body, std::string_view wanted) {
+  body = Behind(body, SkipAlike<kKind>(body, wanted));
   while (!body.empty()) {
     size_t name = 0;
     size_t bytes = ShortPieceBytes<kKind>(body, &name);
@@ -66,22 +90,6 @@ FunctionEffect WalkTo(std::string_view body, std::string_view wanted) {
     body = Behind(body, bytes);
   }
   return EffectOf(SegmentFinding::kNone);
-}
-
-template <uint8_t kKind>
-constexpr PieceShape kShape = {.has_value = kKind == kHash,
-                               .trail = kKind == kSortedSet ? sizeof(double) : 0};
-
-template <uint8_t kKind>
-FunctionEffect FindIn(std::string_view body, std::string_view wanted) {
-  const EqualPieces pieces(body, kShape<kKind>);
-  if (!pieces) return WalkTo<kKind>(body, wanted);
-  const size_t i = pieces.FirstNotBelow(0, [&](std::string_view, std::string_view member) {
-    return CompareBytes(member, wanted) < 0;
-  });
-  const bool is_there = i < pieces.count() && AreEqual(pieces.text(i), wanted);
-  return is_there ? EffectOf(SegmentFinding::kPiece, pieces.piece(i))
-                  : EffectOf(SegmentFinding::kNone);
 }
 
 template <uint8_t kKind>

@@ -10,8 +10,9 @@
 // Integer: a SegmentFinding. Returned: of kPiece the member's piece, of kEndsBefore the fence. An
 // absent key is a segment that is gone: kNoSegment.
 //
-// Cost: a copy of the piece, and a search for the member (equal_pieces.h), or a walk to it, or to
-// the end if it is not there. On a walk names are told apart and not ordered, which takes less.
+// Cost: a walk to the member, or to the end if it is not there, and a copy of its piece. To see
+// that two names are not the same takes less than to order them, and most members that are asked
+// for are there; of pieces that are as long as the first one it takes a look at eight bytes.
 //
 // Thread safety: all functions are pure.
 #pragma once
