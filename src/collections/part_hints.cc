@@ -22,6 +22,13 @@ PartHints::At PartHints::Find(std::string_view place, bool* found) const {
   return at;
 }
 
+bool PartHints::IsAt(At at, std::string_view place) const {
+  if (blocks_.size() != 1 || at.block != 0) return false;
+  const OrderedNames& names = blocks_.front().names;
+  return at.index < names.size() && CompareBytes(names[at.index], place) <= 0 &&
+         (at.index + 1 == names.size() || CompareBytes(place, names[at.index + 1]) < 0);
+}
+
 // Adds an empty block, whose first separator is yet to come.
 void PartHints::AddBlock(size_t at) {
   Block& block = *blocks_.emplace(blocks_.begin() + static_cast<ptrdiff_t>(at));

@@ -5,8 +5,8 @@
 //   blocks   | up to kBlockNames separators, ascending  | ...      none is empty
 //
 // A block that is full is divided: in the middle, or if a separator comes behind all others of the
-// part, so that what is added in order fills blocks. So an addition moves what lies behind it in one
-// block, and a search is one of the firsts and one of a block (ordered_names.h).
+// part, so that what is added in order fills blocks. So an addition moves what lies behind it in
+// one block, and a search is one of the firsts and one of a block (ordered_names.h).
 //
 // Thread safety: as a vector; but `place` may be read and written by many threads beside each other
 // with std::atomic_ref.
@@ -40,6 +40,8 @@ class PartHints {
   Part part() const { return part_; }
   // Of the last separator that is not above the place; *found: whether there is one.
   At Find(std::string_view place, bool* found) const;
+  // Whether Find would find `at`, where that takes less to see: in a part of one block.
+  bool IsAt(At at, std::string_view place) const;
   // Its address is that of no other separator.
   std::string_view SeparatorAt(At at) const { return blocks_[at.block].names[at.index]; }
   uint64_t& place(At at) { return blocks_[at.block].places[at.index]; }

@@ -43,8 +43,9 @@ SegmentHints::Reading::Reading(SegmentHints& hints, uint64_t id)
 
 std::optional<std::string_view> SegmentHints::Reading::Find(std::string_view place) {
   if (part_ == nullptr) return std::nullopt;
-  bool found = false;
-  at_ = part_->Find(place, &found);
+  // Neighbours among the places often are of one node of counts.
+  bool found = part_->IsAt(at_, place);
+  if (!found) at_ = part_->Find(place, &found);
   return found ? std::optional(part_->SeparatorAt(at_)) : std::nullopt;
 }
 

@@ -23,8 +23,8 @@
 // segment, and the hint for its places is then the segment before it, which says that it ends
 // earlier. Whoever gets the lock sees what was written under it before: each hold begins with an
 // acquire of the number that the holds before it have released. Readers of one list write places in
-// the tree beside each other: each is one atomic number (PartHints::place), and any of its values will
-// do.
+// the tree beside each other: each is one atomic number (PartHints::place), and any of its values
+// will do.
 //
 // Memory: kBytesMax for each of kCollections collections. A list that has reached it is made anew
 // of the keys that are not erased; a collection whose keys take more than half of it then has no
@@ -127,7 +127,8 @@ class SegmentHints {
     // Turns to a part.
     void BeginPart(Part part) { part_ = list_->Of(part); }
     // The separator of the item that seems to have the place; nothing if the part has no items.
-    // It lives as long as the object, and its address is that of no other. Cost: of PartHints::Find.
+    // It lives as long as the object, and its address is that of no other one. Cost: that of
+    // PartHints::Find.
     std::optional<std::string_view> Find(std::string_view place);
     // Where the item that was found last was in the tree; 0: not known.
     Hint hint() const {

@@ -56,6 +56,12 @@ TEST(PartHints, AgreeWithAModel) {
     const auto above = model.upper_bound(place);
     const auto at = hints.Find(place, &found);
     ASSERT_EQ(found, above != model.begin());
+    for (int i = 0; i < 4; ++i) {
+      const PartHints::At other = {.block = rng() % 2, .index = rng() % 20};
+      const bool is_other = hints.held_bytes() == PartHints::kBlockBytes && found &&
+                            other.block == at.block && other.index == at.index;
+      ASSERT_EQ(hints.IsAt(other, place), is_other);
+    }
     if (!found) continue;
     ASSERT_EQ(hints.SeparatorAt(at), std::prev(above)->first);
     ASSERT_EQ(hints.place(at), std::prev(above)->second);
