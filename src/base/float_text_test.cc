@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 namespace skep {
@@ -39,6 +40,12 @@ TEST(FloatText, Edges) {
   }
   EXPECT_FALSE(ParseDouble("1e999"));
   EXPECT_EQ(ParseDouble("-0.5e1"), -5.0);
+  // What only strtod reads, and minus zero.
+  EXPECT_EQ(ParseDouble("+1.25"), 1.25);
+  EXPECT_EQ(ParseDouble("0x10"), 16.0);
+  EXPECT_EQ(ParseDouble("-inf"), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(ParseDouble("5e-324"), std::numeric_limits<double>::denorm_min());
+  EXPECT_TRUE(std::signbit(ParseDouble("-0").value_or(1)));
 }
 
 }  // namespace

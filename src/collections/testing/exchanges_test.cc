@@ -217,6 +217,29 @@ TEST_P(ExchangesTest, PopsReadNoMembers) {
   EXPECT_EQ(world.engine().Verify(), nullptr);
 }
 
+// Goal: pops that are made together read no member alone where segments have few entries, either.
+// Method: many members come to the low end, spread among the other ones by name, and most of them
+// go again, so that segments of scores have a bit more than one that is joined with its neighbour.
+// What is read by its key is counted, which is a segment for each member that is read alone.
+TEST_P(ExchangesTest, PopsOfSparseSegmentsReadAhead) {
+  World world(8192, GetParam());
+  MakeSet(world, 6000);
+  std::vector<NamedCall> additions;
+  std::vector<NamedCall> removals;
+  for (uint64_t i = 0; i < 1500; ++i) {
+    const std::string name = Member(4 * i) + "+";
+    additions.push_back(Add(static_cast<double>(2 * i), name));
+    if (i % 4 != 0) removals.push_back({"zset-remove", TextsOperand({name})});
+  }
+  Run(world.engine(), additions);
+  Run(world.engine(), removals);
+  const uint64_t gets = world.reads().gets;
+  const auto replies = Run(world.engine(), std::vector<NamedCall>(250, PopOf(false, 1)));
+  EXPECT_LE(world.reads().gets - gets, 40u);
+  for (const Reply& reply : replies) EXPECT_FALSE(reply.value.empty());
+  EXPECT_EQ(world.engine().Verify(), nullptr);
+}
+
 // Goal: a member whose score stays writes nothing, beside others or alone.
 TEST_P(ExchangesTest, WriteNothingThatStays) {
   World world(8192, GetParam());
