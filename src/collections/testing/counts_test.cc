@@ -49,10 +49,10 @@ TEST_P(CountsTest, FollowTheMembers) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);
-  for (const size_t in_a_call : {7, 20000}) {
+  for (const size_t in_a_call : {7, 40000}) {
     World world(256, GetParam());
     Engine& engine = world.engine();
-    const size_t members = in_a_call == 7 ? 3000 : 40000;
+    const size_t members = in_a_call == 7 ? 3000 : 80000;
     std::set<std::pair<double, std::string>> model;
     std::vector<std::pair<double, std::string>> all;
     for (size_t i = 0; i < members; ++i) {
