@@ -7,7 +7,7 @@
 //
 // These are the calls of the C++ library (skep/store.h, skep/batch.h), which say more about each.
 // A store is in this process (skep_open) or a server's (skep_connect): the same calls, each
-// linearizable.
+// linearizable (skep_get_many: the get of each key).
 //
 // Bytes. Keys and values are a pointer and a number of bytes; any byte is legal, and a null pointer
 //   with 0 bytes is the empty string; with more it is refused. The library keeps no pointer to a
@@ -132,9 +132,9 @@ skep_scratch* skep_scratch_new(void);
 void skep_scratch_free(skep_scratch* scratch);
 // Gets the values of `count` keys in less time than a batch: the value of keys[i] is values[i],
 // whose `at` is null if the key is absent, and not null for an empty value. Its bytes are valid
-// until the next call with this scratch, or its end. Each key is read at an instant of its own
-// between the call and its return. If the call fails, no value counts: all are null; a batch tells
-// of each key.
+// until the next call with this scratch, or its end. `values` may not be `keys`. Each key is read
+// at an instant of its own between the call and its return. If the call fails, no value counts: all
+// are null; a batch tells of each key.
 //   SKEP_TOO_LARGE   also: the values together take more than 1 GiB
 //   SKEP_WRONG_TYPE  the value of a key is not plain bytes
 skep_code skep_get_many(skep_store* store, uint32_t keyspace, const skep_bytes* keys, size_t count,

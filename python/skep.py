@@ -10,7 +10,7 @@
 
 Keys and values are bytes, or anything that has the bytes of one (bytearray, memoryview, an array);
 str is taken as UTF-8. What comes back is bytes. Every call is linearizable: it takes effect at one
-instant between its call and its return. Times are seconds since 1970, as time.time() has them.
+instant between its call and its return (get_many: the get of each key). Times are seconds since 1970, as time.time() has them.
 
 Every argument is checked before anything is done. One of a wrong type is a TypeError. One that is out
 of its range, names something that there is not, or has been closed, is an InvalidArgument, which is a

@@ -5,9 +5,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 
 #include "server/version.h"
 #include "tools/dump_command.h"
@@ -36,11 +38,14 @@ CLI::Option* AddFormat(CLI::App& app, DumpCommand& options,
       ->default_str("resp");
 }
 
-// Whether the file begins as a file of Redis does: neither of the other formats begins so.
+// Whether the file begins as a file of Redis does: neither of the other formats begins so. A pipe
+// is not looked at, since it gives its bytes once.
 bool IsRdb(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return false;
   std::ifstream in(file, std::ios::binary);
   std::string magic(6, '\0');
-  return file != "-" && in.read(magic.data(), magic.size()) && magic == "REDIS0";
+  return in.read(magic.data(), magic.size()) && magic == "REDIS0";
 }
 
 }  // namespace

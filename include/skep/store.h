@@ -210,9 +210,11 @@ class Store {
   // `values`, whose bytes live until the caller clears it. Cache misses overlap as in a batch, but
   // a key takes 32 bytes here and more than 180 there. Each key is read at an instant of its own
   // between the call and its return, in no order. A key that cannot be answered is kRefused; the
-  // Status says why the first of them was, and all others are answered.
+  // Status says why the first of them was, and all others are answered. If there is no memory for
+  // a value, std::bad_alloc is thrown and no key is answered. Values that lie outside a leaf or
+  // have a deadline are fetched by batches of 4096 keys, which hold them meanwhile.
   //   kInvalidArgument  there are not as many answers as keys
-  //   kTooLarge         also: `values` would have more than kAnswerBytesMax bytes (batch.h)
+  //   kTooLarge         also: `values` has kAnswerBytesMax bytes (batch.h), or would with this one
   //   kWrongType        the value of a key is not plain bytes
   Status GetMany(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
                  Scratch& values, uint32_t keyspace = 0);

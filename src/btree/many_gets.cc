@@ -99,7 +99,7 @@ void ManyGets<Layout>::FindSpots(Keys keys) {
 
 template <class Layout>
 void ManyGets<Layout>::Answer(const Path& path, std::string_view key, GetAnswer* answer) {
-  if (values_.used() > kAnswerBytesMax) return;
+  if (values_.used() >= kAnswerBytesMax) return;
   const NodeWord word{path.node->word.load(std::memory_order_seq_cst)};
   if (word.dead()) return;
   std::string_view value;

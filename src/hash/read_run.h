@@ -79,7 +79,7 @@ class ManyGets {
       : keys_(keys), traits_(traits), answers_(answers), values_(values) {}
 
   std::string_view key(uint32_t slot) const { return keys_[slot]; }
-  bool IsFull() const { return values_.used() > kAnswerBytesMax; }
+  bool IsFull() const { return values_.used() >= kAnswerBytesMax; }
   Scratch& values() const { return values_; }
   size_t TellInline(uint32_t slot, std::string_view copy) const {
     answers_[slot] = AnswerOf(copy);

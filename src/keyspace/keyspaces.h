@@ -16,6 +16,9 @@
 
 namespace skep {
 
+// The refusal of a call on a keyspace that a store does not have.
+inline constexpr Status kNoSuchKeyspace(Code::kInvalidArgument, "no such keyspace");
+
 // Wraps the engines of a store, to add something to them.
 class EngineWrapper {
  public:

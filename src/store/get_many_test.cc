@@ -88,6 +88,34 @@ TEST_P(GetMany, RefusesSingleKeys) {
   EXPECT_EQ(answers_[2].verdict, Verdict::kRefused);
 }
 
+// Goal: as many keys as one likes are answered, also by engines that leave them all to batches.
+TEST_P(GetMany, TakesAnyNumberOfKeys) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 10'000; ++i) keys.push_back(std::to_string(i));
+  for (const char* key : {"0", "4095", "4096", "9999"}) ASSERT_TRUE(store_->Put(key, key).ok());
+  Get(keys);
+  ASSERT_TRUE(status_.ok()) << status_.ToString();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const bool is_there = i == 0 || i == 4095 || i == 4096 || i == 9999;
+    ASSERT_EQ(answers_[i].value(), is_there ? keys[i] : "") << i;
+    ASSERT_EQ(answers_[i].verdict, is_there ? Verdict::kDone : Verdict::kAbsent) << i;
+  }
+}
+
+// Goal: a value for which `values` has no room is refused, with the limit; absent keys are told.
+TEST_P(GetMany, RefusesValuesBeyondTheLimit) {
+  ASSERT_TRUE(store_->Put("there", "value").ok());
+  values_.Room(kAnswerBytesMax);  // never written, so it takes no memory
+  values_.Allocate(kAnswerBytesMax);
+  const std::string_view keys[] = {"there", "absent"};
+  answers_.assign(2, {});
+  status_ = store_->GetMany(keys, answers_, values_);
+  EXPECT_EQ(status_.code(), Code::kTooLarge);
+  EXPECT_EQ(status_.detail(), kAnswerBytesMax);
+  EXPECT_EQ(answers_[0].verdict, Verdict::kRefused);
+  EXPECT_EQ(answers_[1].verdict, Verdict::kAbsent);
+}
+
 // Goal: what a call as a whole cannot do is refused, and no key is looked for. Without keys it is
 // no error.
 TEST_P(GetMany, RefusesCalls) {

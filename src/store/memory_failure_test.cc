@@ -186,5 +186,34 @@ TEST(FailingBatcher, TellsEverybody) {
   }
 }
 
+// Goal: a GetMany that throws has answered no key, so that nobody uses a value for whose release it
+// has not waited.
+// Method: values of 4 KiB, of which the first ones are copied before the n-th allocation fails.
+TEST(FailingGetMany, AnswersNoKey) {
+  for (const char* const engine : {"btree", "hash", "model"}) {
+    SCOPED_TRACE(engine);
+    auto store = *Store::Open({.engine = engine});
+    std::vector<std::string> keys;
+    for (int i = 0; i < 100; ++i) keys.push_back("key" + std::to_string(i));
+    for (const std::string& key : keys) ASSERT_TRUE(store->Put(key, std::string(4096, 'v')).ok());
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    uint64_t failures = 0;
+    for (bool has_failed = true; has_failed; failures += has_failed) {
+      std::vector<GetAnswer> answers(keys.size());
+      Scratch values;
+      FailingNew::FailAt(failures + 1);
+      try {
+        EXPECT_TRUE(store->GetMany(views, answers, values).ok());
+      } catch (const std::bad_alloc&) {
+        for (const GetAnswer& answer : answers) EXPECT_EQ(answer.verdict, Verdict::kPostponed);
+      }
+      has_failed = FailingNew::has_failed();
+      FailingNew::FailAt(0);
+      ASSERT_FALSE(HasFailure()) << "allocation " << failures + 1;
+    }
+    EXPECT_GT(failures, 3u);
+  }
+}
+
 }  // namespace
 }  // namespace skep

@@ -22,7 +22,6 @@ constexpr uint32_t kChunkVisits = 4096;
 // Keys that a count visits before it lets other batches run.
 constexpr uint32_t kCountVisits = 16 * 1024;
 
-constexpr Status kNoSuchKeyspace(Code::kInvalidArgument, "no such keyspace");
 constexpr Status kForeignSnapshot(Code::kInvalidArgument, "the snapshot is of another keyspace");
 
 }  // namespace
@@ -256,33 +255,6 @@ Result<std::optional<std::string>> GetByBatch(Store& store, std::string_view key
   return std::string((*out)->value);
 }
 
-// Gets the keys that are not answered yet by a batch.
-Status GetRestByBatch(Store& store, std::span<const std::string_view> keys,
-                      std::span<GetAnswer> answers, Scratch& values, uint32_t keyspace) {
-  const auto is_left = [](const GetAnswer& answer) {
-    return answer.verdict == Verdict::kPostponed;
-  };
-  const auto first = std::ranges::find_if(answers, is_left);
-  if (first == answers.end()) return {};
-  SingleCall call;
-  Batch& batch = call.batch();
-  for (auto i = static_cast<size_t>(first - answers.begin()); i < keys.size(); ++i) {
-    if (is_left(answers[i])) batch.Get(keys[i]);
-  }
-  batch.set_answer_bytes_max(kAnswerBytesMax - std::min(kAnswerBytesMax, values.used()));
-  if (Status s = store.Execute(batch, keyspace); !s.ok()) return s;
-  Status status;
-  uint32_t slot = 0;
-  for (GetAnswer& answer : std::span(first, answers.end())) {
-    if (!is_left(answer)) continue;
-    const Outcome& outcome = batch.outcome(slot++);
-    answer.verdict = outcome.verdict;
-    if (outcome.verdict == Verdict::kDone) answer = AnswerOf(values.Copy(outcome.value));
-    if (outcome.verdict == Verdict::kRefused && status.ok()) status = outcome.status;
-  }
-  return status;
-}
-
 }  // namespace
 
 Result<std::optional<std::string>> Store::Get(std::string_view key, uint32_t keyspace) {
@@ -297,21 +269,6 @@ Result<std::optional<std::string>> Store::Get(std::string_view key, uint32_t key
     value = GetByBatch(*this, key, keyspace);
   }
   return value;
-}
-
-Status Store::GetMany(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
-                      Scratch& values, uint32_t keyspace) {
-  if (keyspace >= keyspaces_->count()) return kNoSuchKeyspace;
-  if (keys.size() != answers.size()) {
-    return {Code::kInvalidArgument, "there are not as many answers as keys"};
-  }
-  std::ranges::fill(answers, GetAnswer{});
-  if (PlainGets* const gets = keyspaces_->plain_gets(keyspace)) {
-    Engine& engine = keyspaces_->at(keyspace);
-    const Version ticket = gets->GetManyPlain(keys, answers, values);
-    if (!engine.gate().IsReleased(ticket)) engine.AwaitRelease(ticket);
-  }
-  return GetRestByBatch(*this, keys, answers, values, keyspace);
 }
 
 Status Store::Put(std::string_view key, std::string_view value, uint32_t keyspace) {

@@ -8,9 +8,11 @@ on 127.0.0.1, on ports that the suites choose. Skep has one worker: some tests s
 one connection, do not wait for its answer, and take for granted that what they send over another
 one comes after it."""
 
+import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ LUA_TESTS = "/usr/share/doc/lua-redis-dev/test_client.lua"
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUITE_SECONDS = 300
 LUA_PORT = 6382
+REDIGO_PORT = 16379  # the suite's own default
 
 # What fails at Skep and not at Redis, and why it is to be so.
 KNOWN = {
@@ -60,6 +63,24 @@ def write_starter(path, server, before):
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/bash\n{before}\nexec -a redis-server {" ".join(server)} "$@"\n')
     os.chmod(path, 0o755)
+
+
+def await_port(port, process):
+    """Waits until the server answers. It must be ours that answers, and no other that was there."""
+    for _ in range(300):
+        if process.poll() is not None:
+            break
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    sys.exit(f"suites: no server on port {port}")
+
+
+def expect_free(port):
+    with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+        sys.exit(f"suites: something listens on port {port} already")
 
 
 def run(command, **options):
@@ -152,8 +173,11 @@ class Redigo:
 
     def failures(self, server):
         # The suite waits for this line, which Skep has in other words.
-        write_starter(self.starter, server,
-                      before="(sleep 1; echo ' * Ready to accept connections') &")
+        expect_free(REDIGO_PORT)
+        write_starter(
+            self.starter, server,
+            before=f"(until (: </dev/tcp/127.0.0.1/{REDIGO_PORT}) 2>/dev/null; do sleep 0.1; done; "
+            "echo ' * Ready to accept connections') &")
         out = run([self.program, "-redis-server", self.starter, "-test.v"])
         passed = len(re.findall(r"^--- PASS", out, re.MULTILINE))
         failed = set(re.findall(r"^--- FAIL: (\S+)", out, re.MULTILINE))
@@ -173,12 +197,13 @@ class RedisLua:
                        re.sub(r"port( *)= 6379", rf"port\1= {LUA_PORT}", tests, count=1))
 
     def failures(self, server):
+        expect_free(LUA_PORT)
         process = subprocess.Popen(
             ["redis-server", *server[1:], "--port", str(LUA_PORT), "--bind", "127.0.0.1"],
             executable=server[0], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             cwd=self.folder)
         try:
-            time.sleep(2)
+            await_port(LUA_PORT, process)
             out = run(["lua5.1", "-e", "local telescope = require 'telescope'; "
                        "dofile('tests.lua'); telescope.print_counts()"], cwd=self.folder,
                       env=dict(os.environ, LUA_PATH=f"{HERE}/?.lua;;"))
