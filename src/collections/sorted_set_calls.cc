@@ -355,6 +355,7 @@ Answer SortedSetCalls::Done(const Batch& batch) {
   Answer answer;
   answer.version = batch.outcome(erased_slot_).version;
   answer.is_erased = true;
+  access_.set_deadline_ms(batch.outcome(erased_slot_).deadline_ms);
   return answer;
 }
 

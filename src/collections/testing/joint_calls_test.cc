@@ -424,6 +424,26 @@ std::string CutOperand(types::RangeRequest::By by, const std::string& low, const
   return std::string(types::WriteRangeRequest(request, low, high, scratch));
 }
 
+// Goal: a cut that leaves nothing tells the deadline of its own set, not that of another one.
+TEST_P(JointCallsTest, CutsOfAllTellTheirOwnDeadlines) {
+  World world(512, GetParam());
+  Engine& engine = world.engine();
+  std::string entries(1, '\0');
+  for (int i = 0; i < 500; ++i) entries += EntryBytes(i, "member" + std::to_string(i));
+  for (const char* const key : {"a", "b", "c"}) Call(engine, key, "zset-add", entries);
+  Batch expire;
+  expire.Expire("b", 5000);
+  engine.AwaitRelease(engine.Execute(expire));
+  const std::string all = CutOperand(types::RangeRequest::By::kRank, "0", "-1");
+  Batch batch(Batch::Kind::kAtomic);
+  for (const char* const key : {"a", "b", "c"}) batch.Apply(key, Named("zset-cut"), all);
+  engine.AwaitRelease(engine.Execute(batch));
+  for (uint32_t slot = 0; slot < 3; ++slot) {
+    ASSERT_EQ(batch.outcome(slot).verdict, Verdict::kDone);
+    EXPECT_EQ(batch.outcome(slot).deadline_ms, slot == 1 ? 5000u : 0u);
+  }
+}
+
 // Goal: cuts of a large sorted set in a transaction, or that arrive together, do not copy it whole,
 // and these calls see each other.
 // Method: batches of both kinds of cuts by score, rank and member among adds, removes and pops go
