@@ -40,7 +40,7 @@ TEST(FloatText, Edges) {
   }
   EXPECT_FALSE(ParseDouble("1e999"));
   EXPECT_EQ(ParseDouble("-0.5e1"), -5.0);
-  // What only strtod reads, and minus zero.
+  // These forms are read by strtod alone; minus zero keeps its sign.
   EXPECT_EQ(ParseDouble("+1.25"), 1.25);
   EXPECT_EQ(ParseDouble("0x10"), 16.0);
   EXPECT_EQ(ParseDouble("-inf"), -std::numeric_limits<double>::infinity());

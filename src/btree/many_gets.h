@@ -12,10 +12,10 @@
 // A key that this does not lead to its leaf, and one whose answer needs a time, a type or bytes
 // outside the leaf, is left to a batch, and so is every key of a large tree without a directory.
 //
-// What is read is the newest state, by the arguments "Reading the newest state" and "From the
-// directory" of reader.h: detached() is asked, then the row is loaded, then the word, which is not
-// retired; and the leaf has the key among its sorted items, or covers it. The word is loaded once
-// more when the key is read, and a buffer that is dead then is not read.
+// A get reads the newest state of its key, by the arguments "Reading the newest state" and "From
+// the directory" of reader.h: detached() is asked, then the row is loaded, then the word, which is
+// not retired; and the leaf has the key among its sorted items, or covers it. The word is loaded
+// once more when the key is read, and a buffer that is dead then is not read.
 //
 // Wait-free but for the memory of the values.
 #pragma once

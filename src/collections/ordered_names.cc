@@ -84,7 +84,7 @@ void OrderedNames::Settle(size_t changed) {
 void OrderedNames::Insert(size_t at, std::string_view name) {
   names_.insert(names_.begin() + static_cast<ptrdiff_t>(at), name);
   heads_.insert(heads_.begin() + static_cast<ptrdiff_t>(at), 0);
-  // What was the first name is the second one now.
+  // A name that is put in front makes the old first name the second one.
   Settle(at == 0 ? 1 : at);
 }
 

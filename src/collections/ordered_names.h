@@ -25,7 +25,7 @@ namespace skep::collections {
 
 class OrderedNames {
  public:
-  // What a name takes beside its bytes.
+  // The memory that a name takes beside its own bytes.
   static constexpr size_t kNameBytes = sizeof(uint64_t) + sizeof(std::string_view);
 
   size_t size() const { return names_.size(); }

@@ -38,7 +38,7 @@ class PartHints {
   explicit PartHints(Part part) : part_(part) {}
 
   Part part() const { return part_; }
-  // Of the last separator that is not above the place; *found: whether there is one.
+  // Finds the last separator that is not above the place; *found tells whether there is one.
   At Find(std::string_view place, bool* found) const;
   // Whether Find would find `at`, where that takes less to see: in a part of one block.
   bool IsAt(At at, std::string_view place) const;
@@ -50,7 +50,7 @@ class PartHints {
   void Erase(std::string_view separator);
   // Copies the bytes of all separators to another scratch.
   void Relocate(Scratch& bytes);
-  // What it holds, beside the bytes of separators: kBlockBytes for each block.
+  // The memory of the blocks, each of kBlockBytes, without the bytes of the separators.
   size_t held_bytes() const { return blocks_.size() * kBlockBytes; }
 
  private:
