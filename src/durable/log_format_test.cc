@@ -109,6 +109,18 @@ TEST(LogFormat, Superseded) {
   }
 }
 
+// The files of a log that is kept in src/durable/golden.
+Image GoldenImage(const std::string& name) {
+  FileSystem& files = PosixFileSystem();
+  const std::string directory = SKEP_GOLDEN "/" + name;
+  const std::vector<std::string> names = files.List(directory).value();
+  Image image;
+  for (const std::string& file : names) {
+    image[file] = files.ReadAll(directory + "/" + file).value();
+  }
+  return image;
+}
+
 // Goal: whatever version comes next, a log of an older one opens.
 // Method: src/durable/golden/log_v1 has all kinds of changes and records, in segments that overlap,
 // with a change that never was complete and a torn end; log_v2 has the same, and a segment that is
@@ -116,14 +128,7 @@ TEST(LogFormat, Superseded) {
 class LogFormatGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(LogFormatGolden, Opens) {
-  FileSystem& files = PosixFileSystem();
-  const std::string directory = std::string(SKEP_GOLDEN "/") + GetParam();
-  Image image;
-  const auto names = files.List(directory);
-  ASSERT_TRUE(names.has_value());
-  for (const std::string& name : *names) {
-    image[name] = *files.ReadAll(directory + "/" + name);
-  }
+  const Image image = GoldenImage(GetParam());
   TestStore store(image, LogSync::kNo, kTestSegmentBytes);
   ASSERT_TRUE(store.status().ok()) << store.problem();
   const std::string elements("\2\0\0\0\3\0\0\0", 8);
@@ -145,12 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, LogFormatGolden, testing::Values("log_v1", "l
 // deadline; a hash that was moved; a large one whose last change the log has as a function; and a
 // set made by a function whose operand another one has returned. The process was killed.
 TEST(LogFormat, GoldenVersion3Opens) {
-  FileSystem& files = PosixFileSystem();
-  const std::string directory = SKEP_GOLDEN "/log_v3";
-  Image image;
-  const auto names = files.List(directory);
-  ASSERT_TRUE(names.has_value());
-  for (const std::string& name : *names) image[name] = *files.ReadAll(directory + "/" + name);
+  const Image image = GoldenImage("log_v3");
   TestStore store(image, LogSync::kNo, kTestSegmentBytes);
   ASSERT_TRUE(store.status().ok()) << store.problem();
   const struct {
@@ -181,12 +181,7 @@ TEST(LogFormat, GoldenVersion3Opens) {
 // Method: src/durable/golden/log_v4 has a hash, one field of which a function has given a deadline,
 // and the record of a large hash that a function has changed. The process was killed.
 TEST(LogFormat, GoldenVersion4Opens) {
-  FileSystem& files = PosixFileSystem();
-  const std::string directory = SKEP_GOLDEN "/log_v4";
-  Image image;
-  const auto names = files.List(directory);
-  ASSERT_TRUE(names.has_value());
-  for (const std::string& name : *names) image[name] = *files.ReadAll(directory + "/" + name);
+  const Image image = GoldenImage("log_v4");
   TestStore store(image, LogSync::kNo, kTestSegmentBytes);
   ASSERT_TRUE(store.status().ok()) << store.problem();
   const std::string deadline(reinterpret_cast<const char*>(&kFar), sizeof kFar);
