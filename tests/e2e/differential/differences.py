@@ -52,6 +52,13 @@ DIFFERENCES = {
         redis=rb"-(?:WRONGPASS|ERR Client names cannot contain) [^\r]*\r\n",
         skep=rb"-ERR Syntax error in HELLO option .*",
         example=("HELLO 3 AUTH nobody any nosuch",)),
+    "a HELLO that is refused names no client": Entry(
+        reason="Redis 7.0 keeps the name of a HELLO whose next option it refuses; Skep, as later "
+               "versions of Redis, does not.",
+        command=rb"CLIENT GETNAME",
+        redis=rb"\$2\r\nme\r\n",
+        skep=rb"(?:\$.*|_\r\n)",
+        example=('HELLO 3 SETNAME me "1 "', "CLIENT GETNAME")),
     "errors quote whole words": Entry(
         reason="Redis ends a word that it quotes in an error at the word's first zero byte.",
         command=rb".*\\x00.*",
