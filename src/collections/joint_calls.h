@@ -78,7 +78,7 @@ class JointCalls {
   virtual void RequireRecord() = 0;
   // The members there are now.
   virtual uint64_t members() const = 0;
-  // Whether the calls have changed anything.
+  // Whether the calls write the collection, also if they leave it as it is.
   virtual bool has_changes() = 0;
   // False as for Make. The calls must outlive the batch's execution.
   virtual bool AddTo(Batch& batch) = 0;
@@ -100,6 +100,11 @@ class JointCalls {
  protected:
   explicit JointCalls(Access& access) : access_(access) {}
 
+  // A call writes what may be there already. The record gets another version then, so that those
+  // who watch the key see a change, as they do in Redis (HSET of the same value, LTRIM of nothing).
+  void Touch() { is_touched_ = true; }
+  bool is_touched() const { return is_touched_; }
+
   // Whether the record of the key, and what RequireRead requires, are of one version, which is no
   // older than the record. Waits until that version is released, as View::Open does.
   bool IsOfOneVersion(std::string_view key, uint8_t kind, const types::LargeRecord& record);
@@ -108,6 +113,8 @@ class JointCalls {
 
  private:
   std::optional<Answer> Write();
+
+  bool is_touched_ = false;
 };
 
 }  // namespace skep::collections

@@ -210,6 +210,7 @@ bool ListCalls::Rotate(const FunctionCall& call, Answer* answer) {
   *answer = LargeCall::AnswerOf(effect);
   if (!effect.status.ok()) return true;
   answer->integer = static_cast<int64_t>(members_);
+  Touch();
   if (!types::TakeText(words, &to) || to == from) return true;
   const std::string element(taken);
   End& target = source.is_left ? right_ : left_;
@@ -449,6 +450,7 @@ bool ListCalls::Trim(const FunctionCall& call, Answer* answer) {
     members_ = 0;
     return true;
   }
+  Touch();
   return Drop(left_, static_cast<uint64_t>(kept->from)) &&
          Drop(right_, static_cast<uint64_t>(members - 1 - kept->to));
 }
@@ -476,7 +478,8 @@ bool ListCalls::Make(const FunctionCall& call, Answer* answer) {
 }
 
 bool ListCalls::has_changes() {
-  return members_ == 0 || left_.now.is_changed || right_.now.is_changed || !middle_.empty();
+  return members_ == 0 || is_touched() || left_.now.is_changed || right_.now.is_changed ||
+         !middle_.empty();
 }
 
 // Adds the conditions that the segments of an end are as they were read.

@@ -52,6 +52,7 @@ const Operand* MemberOperand(const Function& function) {
         {"hash-set-until", Operand::kDeadlineAndPairs},
         {"set-add", Operand::kTexts},
         {"set-remove", Operand::kTexts},
+        {"set-take", Operand::kTexts},
         {"set-has", Operand::kTexts},
         {"zset-add", Operand::kEntries},
         {"zset-remove", Operand::kTexts},
@@ -355,6 +356,7 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
   *answer = LargeCall::AnswerOf(effect);
   answer->keeps = !effect.status.ok() || effect.action == FunctionEffect::Action::kKeep;
   if (answer->keeps) return true;
+  Touch();
   const bool erases = effect.action == FunctionEffect::Action::kErase;
   const auto after = PiecesOf(kind_, erases ? std::string_view() : effect.value);
   if (!after) {
@@ -371,7 +373,7 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
 }
 
 bool MemberCalls::has_changes() {
-  return std::ranges::any_of(members_, [](const Member& member) { return member.is_changed(); });
+  return is_touched() || std::ranges::any_of(members_, &Member::is_changed);
 }
 
 bool MemberCalls::IsNewest() {

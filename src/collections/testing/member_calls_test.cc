@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "collections/joint_calls.h"
 #include "collections/pieces.h"
 #include "collections/testing/collection_world_test.h"
+#include "types/function_table.h"
+#include "types/hash_fields.h"
 
 namespace skep::collections {
 namespace {
@@ -282,6 +285,19 @@ TEST(Pieces, EditsAgreeWithAMap) {
       const std::string cut(body.data(), rng() % (body.size() + 1));
       FindPieces(form, cut, sorted, [](size_t, const char*, const Piece*) {});
       EditBody(form, cut, model.size(), edits, scratch);
+    }
+  }
+}
+
+// Goal: no function that changes a collection copies all of a large one, also none that is added
+// later. set-store replaces whatever there is.
+TEST(JointCallsTable, HasEveryFunctionThatWrites) {
+  for (const auto functions :
+       {types::HashFunctions(), types::HashDeadlineFunctions(), types::SetFunctions(),
+        types::ListFunctions(), types::SortedSetFunctions()}) {
+    for (const types::TypeFunction& function : functions) {
+      if (function.reads_only || function.name == "set-store") continue;
+      EXPECT_TRUE(JointCalls::Has(*FindFunction(function.name))) << function.name;
     }
   }
 }
