@@ -214,7 +214,9 @@ TEST_P(Pinned, KeepTheirBytesAndNothingElse) {
   }
   constexpr size_t kNodesMax = 64 * 1024;
   EXPECT_LE(tree_.allocated_bytes(), empty_bytes + pinned * 9 / 8 + kNodesMax);
+  EXPECT_EQ(tree_.engine().Verify(), nullptr);
   pins.clear();
+  EXPECT_EQ(tree_.engine().Verify(), nullptr);
   tree_.MaintainAll();
   EXPECT_LE(tree_.allocated_bytes(), empty_bytes + kNodesMax);
   tree_.ExpectNothingLeaked();

@@ -448,7 +448,10 @@ void Reclaimer::FreeNode(const Retired& what, ThreadState& thread) {
 void Reclaimer::FreeBlock(const OutsideBlock& block, ThreadState& thread) {
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(arena_.At(block.at)))
       .store(NodeWord::kDead, std::memory_order_relaxed);
-  if (block.is_piece() && !Disown(arena_, block.at)) return;
+  if (block.is_piece() && !Disown(arena_, block.at)) {
+    ++left_to_pins_;
+    return;
+  }
   NoteFreed(block.bytes);
   arena_.Free(thread.cache, block.at, block.bytes);
 }
@@ -458,6 +461,7 @@ void Reclaimer::FreeUnpinned(ThreadState& thread) {
   OutsideBlock piece;
   while (left_.frees > 0 && unpinned_.Take(&piece)) {
     Spend(&left_.frees);
+    --left_to_pins_;
     NoteFreed(piece.bytes);
     arena_.Free(thread.cache, piece.at, piece.bytes);
   }
@@ -481,6 +485,7 @@ ReclaimStatistics Reclaimer::Statistics() const {
           .kept = snapshots_.kept(),
           .dying = dying_.size(),
           .detached = detached_.load(std::memory_order_relaxed),
+          .pinned = left_to_pins_,
           .behind = released - oldest,
           .visits = visits_};
 }

@@ -127,6 +127,7 @@ struct ReclaimStatistics {
   uint64_t kept = 0;      // buffers, nodes and blocks kept for snapshots
   uint64_t dying = 0;     // pieces in stage 2
   uint64_t detached = 0;  // subtrees still to be walked, as far as known
+  uint64_t pinned = 0;    // pieces of values left to those who have pinned them (pinned_pieces.h)
   Version behind = 0;     // versions between the oldest that waits and the released one
   uint64_t visits = 0;    // visits of buffers and blocks since the tree was made: the work
   // Whether executing readers stand in the way of some piece.
@@ -251,6 +252,7 @@ class Reclaimer {
 
   BudgetedMemory memory_;
   mutable UnpinnedPieces unpinned_;
+  uint64_t left_to_pins_ SKEP_GUARDED_BY(mutex_) = 0;  // pieces disowned and not freed
   mutable Mutex mutex_;
   // The set of LIDs whose chains wait. Each has an entry in `chains_` with its `due`; an entry with
   // another `due` is out of date.

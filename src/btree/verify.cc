@@ -37,7 +37,7 @@ class Verifier {
  private:
   bool SomethingLeaves() const {
     const ReclaimStatistics out = core_.reclaimer.Statistics();
-    return out.waiting + out.kept + out.dying + out.detached > 0 || SlotsHoldSome();
+    return out.waiting + out.kept + out.dying + out.detached + out.pinned > 0 || SlotsHoldSome();
   }
 
   bool SlotsHoldSome() const {
