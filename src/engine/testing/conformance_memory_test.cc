@@ -204,11 +204,16 @@ TEST_P(MemoryConformance, ReturnsToNearTheEmptyEngines) {
     const uint64_t start = fresh.budget().used();
     std::vector<SnapshotRef> snapshots;
     const std::string value(value_bytes_max, 'v');
-    for (int i = 0; i < keys * 3 / 2; ++i) {
-      Batch batch;
-      batch.Put(batch.scratch().Copy("key" + std::to_string(i % keys)),
-                std::string_view(value).substr(static_cast<size_t>(i) % value_bytes_max));
-      if (i == keys && traits_.snapshots) fresh.Open(snapshots);
+    constexpr int kPuts = 50;  // of a batch
+    static_assert(200'000 % kPuts == 0 && 12'000 % kPuts == 0);
+    Batch batch;
+    for (int begin = 0; begin < keys * 3 / 2; begin += kPuts) {
+      batch.Clear();
+      for (int i = begin; i < begin + kPuts; ++i) {
+        batch.Put(batch.scratch().Copy("key" + std::to_string(i % keys)),
+                  std::string_view(value).substr(static_cast<size_t>(i) % value_bytes_max));
+      }
+      if (begin == keys && traits_.snapshots) fresh.Open(snapshots);
       fresh.engine().Execute(batch);
     }
     const uint64_t full = fresh.budget().used();
