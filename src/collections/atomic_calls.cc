@@ -8,6 +8,7 @@
 #include "collections/collection_engine.h"
 #include "collections/large_call.h"
 #include "engine/partial_batch.h"
+#include "engine/point.h"
 #include "engine/request_chain.h"
 #include "types/form_scope.h"
 
@@ -54,6 +55,7 @@ bool AtomicCalls::IsSoSlot(uint32_t slot) const {
   if (IsWrite(r.op) && (IsRange(r.op) || r.op == Op::kDeleteAll)) return false;
   if (r.op == Op::kMove && keys_.contains(r.other)) return false;
   if (!IsLarge(r)) return true;
+  if (IsOfAnotherKind(slot)) return r.op == Op::kApply && IsPartOfItsOwn(slot);
   switch (r.op) {
     case Op::kApply:
       return r.function != nullptr &&
@@ -68,6 +70,19 @@ bool AtomicCalls::IsSoSlot(uint32_t slot) const {
     default:
       return false;
   }
+}
+
+// Whether the slot is all of its part, and not of the first one: if it is refused, nothing else is.
+bool AtomicCalls::IsPartOfItsOwn(uint32_t slot) const {
+  const auto begins = batch_.part_begins();
+  return std::ranges::binary_search(begins, slot) &&
+         (slot + 1 == batch_.size() || std::ranges::binary_search(begins, slot + 1));
+}
+
+// Whether the slot is a call for a collection of another kind than the key has.
+bool AtomicCalls::IsOfAnotherKind(uint32_t slot) const {
+  const Request& r = batch_.requests()[slot];
+  return IsCall(r) && KindWanted(r) != keys_.find(r.key)->second.kind;
 }
 
 bool AtomicCalls::RefuseStores(Status status) {
@@ -94,23 +109,33 @@ bool AtomicCalls::RefuseStores(Status status) {
   return leaves_first;
 }
 
-bool AtomicCalls::IsSo() const {
-  bool is_so = true;
+// Notes which request is the first about each key, and which ones are beside calls.
+void AtomicCalls::NoteKeys() {
   ForEachPart(batch_, [&](const skep::Part& part) {
-    uint32_t calls = 0;
-    uint32_t others = 0;
+    bool has_calls = false;
     for (uint32_t slot = part.begin; slot < part.end; ++slot) {
-      is_so = is_so && IsSoSlot(slot);
-      const bool stays = slots_[slot].deed == Deed::kStays;
-      if (stays) ++(IsCall(batch_.requests()[slot]) ? calls : others);
+      const Request& r = batch_.requests()[slot];
+      first_slots_.try_emplace(r.key, slot);
+      const bool is_broad = IsRange(r.op) || r.op == Op::kMove || r.op == Op::kSample;
+      if (is_broad) first_broad_slot_ = std::min(first_broad_slot_, slot);
+      has_calls |= slots_[slot].deed != Deed::kRefused && IsCall(r);
     }
-    is_so = is_so && (part.is_first || calls == 0 || others == 0);
-    return is_so;
+    for (uint32_t slot = part.begin; slot < part.end && has_calls && !part.is_first; ++slot) {
+      slots_[slot].is_beside_calls =
+          slots_[slot].deed != Deed::kRefused && !IsCall(batch_.requests()[slot]);
+    }
+    return true;
   });
-  return is_so;
 }
 
-// False: a key has no large collection any more, or one of another kind than is asked for.
+bool AtomicCalls::IsSo() const {
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    if (!IsSoSlot(slot) || (!foresees_ && slots_[slot].is_beside_calls)) return false;
+  }
+  return true;
+}
+
+// False: a key has no large collection any more.
 bool AtomicCalls::ReadRecords() {
   for (auto& [name, key] : keys_) {
     const uint8_t type = access_.TypeOf(name);
@@ -119,20 +144,14 @@ bool AtomicCalls::ReadRecords() {
     if (!record) return false;
     key.record = *record;
   }
-  return std::ranges::all_of(batch_.requests(), [&](const Request& r) {
-    return !IsCall(r) || KindWanted(r) == keys_.find(r.key)->second.kind;
-  });
+  return true;
 }
 
-// Makes beforehand a call on a key that is not large and that nothing before it has written.
+// Foresees a call on a key that is not large, and that no request before it is about.
 AtomicCalls::End AtomicCalls::Foresee(uint32_t slot) {
-  const Request& r = batch_.requests()[slot];
+  const Request& r = slots_[slot].request;
   if (r.op != Op::kApply || r.function == nullptr || r.flags != 0) return End::kNotSo;
-  const auto before = batch_.requests().first(slot);
-  const bool is_first = std::ranges::none_of(before, [&](const Request& earlier) {
-    return IsWrite(earlier.op) && (earlier.key == r.key || earlier.op == Op::kMove);
-  });
-  if (!is_first) return End::kNotSo;
+  if (first_slots_.find(r.key)->second != slot || first_broad_slot_ < slot) return End::kNotSo;
   const auto value = access_.Get(r.key, r.function->type);
   if (!value && access_.IsPresent(r.key)) return End::kNotSo;
   Scratch& scratch = whole_.scratch();
@@ -149,6 +168,17 @@ AtomicCalls::End AtomicCalls::Foresee(uint32_t slot) {
                   r.value, access_.now_ms(), access_.scratch());
   if (!effect.status.ok()) return End::kNotSo;
   slots_[slot].known = std::string(effect.returned);
+  slots_[slot].stored_bytes = effect.value.size();
+  return End::kDone;
+}
+
+// Foresees what a request beside calls will do, and has it done with them in front of all parts.
+AtomicCalls::End AtomicCalls::MoveToFront(uint32_t slot, size_t value_bytes_max) {
+  if (!slots_[slot].known) {
+    if (const End end = Foresee(slot); end != End::kDone) return end;
+  }
+  if (slots_[slot].stored_bytes > value_bytes_max) return End::kNotSo;
+  slots_[slot].deed = Deed::kForeseen;
   return End::kDone;
 }
 
@@ -181,6 +211,12 @@ AtomicCalls::End AtomicCalls::ResolveOperand(uint32_t slot) {
 AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
   const Request& r = slots_[slot].request;
   Answer& answer = slots_[slot].answer;
+  if (IsOfAnotherKind(slot)) {
+    // After a call that leaves no members, the key has no kind.
+    if (key.calls != nullptr && key.calls->members() == 0) return End::kNotSo;
+    slots_[slot].deed = Deed::kOfAnotherKind;
+    return End::kDone;
+  }
   slots_[slot].deed = Deed::kAnswered;
   // Some of the fields of a hash with deadlines may be due, so its length is read like other things
   // that are of the whole collection.
@@ -200,28 +236,34 @@ AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
     if (!key.calls->Make(call, &answer)) return End::kAgain;
     if (answer.is_too_long) return End::kLong;
     if (key.calls->members() == 0) key.erased_slot = slot;
-    return answer.status.ok() ? End::kDone : End::kNotSo;
+    return answer.status.ok() || IsPartOfItsOwn(slot) ? End::kDone : End::kNotSo;
   }
+  // What calls have changed, no view shows yet.
+  if (key.calls != nullptr && key.calls->has_changes()) return End::kNotSo;
   key.is_read = true;
   if (r.op != Op::kApply && access_.IsTooLong(key.record, key.record.members)) return End::kLong;
   LargeCall call(access_, r.key, key.kind, key.record);
   auto read = r.op == Op::kApply ? call.Apply(*r.function, r.value) : call.Whole();
   if (!read) return End::kAgain;
   if (read->is_too_long) return End::kLong;
-  if (!read->status.ok()) return End::kNotSo;
+  if (!read->status.ok() && !IsPartOfItsOwn(slot)) return End::kNotSo;
   answer = std::move(*read);
   // The view was of a state between the record that was read before and the one that is read now.
   return access_.Record(r.key, key.kind) == key.record ? End::kDone : End::kAgain;
 }
 
 // Makes the calls, in the order of the slots.
-AtomicCalls::End AtomicCalls::Make() {
+AtomicCalls::End AtomicCalls::Make(size_t value_bytes_max) {
   for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
     slots_[slot].request = batch_.requests()[slot];
     if (slots_[slot].deed == Deed::kRefused) continue;
     if (const End end = ResolveOperand(slot); end != End::kDone) return end;
     const Request& r = slots_[slot].request;
-    if (!IsCall(r) || slots_[slot].deed == Deed::kNothing) continue;
+    if (slots_[slot].deed == Deed::kNothing) continue;
+    if (slots_[slot].is_beside_calls) {
+      if (const End end = MoveToFront(slot, value_bytes_max); end != End::kDone) return end;
+    }
+    if (!IsCall(r)) continue;
     const End end = MakeCall(keys_.find(r.key)->second, slot);
     if (end != End::kDone) return end;
     if (IsTooMuch()) return End::kLong;
@@ -250,6 +292,9 @@ void AtomicCalls::AddFront() {
     if (key.calls != nullptr && key.calls->has_changes()) continue;
     key.required_slot = static_cast<uint32_t>(whole_.size());
     RequireRecord(whole_, name, key.kind, key.record);
+  }
+  for (Slot& slot : slots_) {
+    if (slot.deed == Deed::kForeseen) slot.at = whole_.Add(slot.request);
   }
 }
 
@@ -286,12 +331,14 @@ void AtomicCalls::Finish(const Fill& fill) {
   }
   for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
     Slot& own = slots_[slot];
-    if (own.deed == Deed::kStays) {
+    if (IsExecuted(own)) {
       CopyOutcome(whole_, own.at, out, slot);
     } else if (own.deed == Deed::kRefused && own.is_culprit) {
       out.Refuse(slot, refusal_);
     } else if (!whole_.applied() || own.deed == Deed::kRefused) {
       out.outcome(slot).verdict = Verdict::kAborted;
+    } else if (own.deed == Deed::kOfAnotherKind) {
+      RefuseType(keys_.find(own.request.key)->second.kind, out, slot);
     } else if (own.deed == Deed::kNothing) {
       out.outcome(slot).verdict = Verdict::kDone;
       out.outcome(slot).present = IsLarge(own.request);
@@ -309,20 +356,20 @@ void AtomicCalls::Finish(const Fill& fill) {
     }
   }
   for (const Effect& effect : whole_.effects()) {
-    const auto of = std::ranges::find_if(slots_, [&](const Slot& slot) {
-      return slot.deed == Deed::kStays && slot.at == effect.slot;
-    });
+    const auto of = std::ranges::find_if(
+        slots_, [&](const Slot& slot) { return IsExecuted(slot) && slot.at == effect.slot; });
     if (of != slots_.end()) out.NoteAgain(static_cast<uint32_t>(of - slots_.begin()), effect);
   }
   out.set_applied(whole_.applied());
 }
 
 AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill, Status* no_memory) {
-  if (!IsSo() || !ReadRecords()) return End::kNotSo;
+  NoteKeys();
+  if (!ReadRecords() || !IsSo()) return End::kNotSo;
   access_.WantNewest();
   CopySettings(batch_, whole_);
   whole_.set_notes_effects(BatchWriter(batch_).notes_effects());
-  const End made = Make();
+  const End made = Make(value_bytes_max);
   if (!access_.status().ok()) {
     BatchWriter(batch_).RefuseAll(access_.status());
     return End::kDone;
@@ -333,10 +380,9 @@ AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill, Stat
     if (key.calls == nullptr) continue;
     if (!key.calls->has_changes()) {
       if (!key.calls->RequireRead(whole_) && !key.calls->IsNewest()) return End::kAgain;
-    } else if (key.is_read) {
-      return End::kNotSo;
-    } else if (!key.calls->AddTo(whole_)) {
-      return End::kAgain;
+    } else {
+      if (key.is_read) key.calls->RequireRecord();
+      if (!key.calls->AddTo(whole_)) return End::kAgain;
     }
   }
   AddFront();

@@ -15,9 +15,16 @@
 //
 // It is not done so, and nothing is done, if a large collection is deleted, moved, stored or within
 // a range that is written; if a call is of a function that looks at more than a few pieces and
-// another one writes the same collection; if a call answers an error, or the collection loses all
-// its members and gets new ones, or is looked for by another request, or a range is; and if a part
-// of the batch behind the first one has a call beside other requests: that part alone may fail.
+// another one before it writes the same collection; if a call answers an error, and is not a part
+// of its own; if the collection loses all its members and gets new ones, or is looked for by another
+// request, or a range is.
+//
+// Parts. What calls write is in front of all parts. So where a part behind the first one has a call
+// beside other requests, these are made beforehand on the values of their keys, which become
+// conditions, and are executed in front, too: no part is done by half. Their keys may have no large
+// collection, and no request before them may be about these keys. A thread that changes such a
+// value again and again holds the batch up only until it has the turn (collection_engine.h): in its
+// turn the batch is not done so.
 //
 // Long calls. A call that is longer than Access::portion_bytes_max() ends it, and so do calls that
 // have looked at kPortionsMax times as much together: nothing is done then.
@@ -38,6 +45,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "collections/joint_calls.h"
@@ -52,9 +60,14 @@ class AtomicCalls {
   // Writes the answer of a slot into the batch that the caller has.
   using Fill = std::function<void(uint32_t slot, uint8_t kind, const Answer& answer)>;
 
-  // `large`: the keys of points of collections in the batch that have a large one.
-  AtomicCalls(Access& access, Batch& batch, std::span<const std::string_view> large)
-      : access_(access), batch_(batch), work_before_(access.work()), slots_(batch.size()) {
+  // `large`: the keys of points of collections in the batch that have a large one. With `foresees`,
+  // parts behind the first one may have calls beside requests about other keys (MoveToFront).
+  AtomicCalls(Access& access, Batch& batch, std::span<const std::string_view> large, bool foresees)
+      : access_(access),
+        batch_(batch),
+        foresees_(foresees),
+        work_before_(access.work()),
+        slots_(batch.size()) {
     for (const std::string_view key : large) keys_.try_emplace(key);
   }
 
@@ -76,24 +89,36 @@ class AtomicCalls {
     uint32_t erased_slot = UINT32_MAX;  // the call that has left no members
   };
   enum class Deed : uint8_t {
-    kStays,     // it is executed with the batch
-    kAnswered,  // it is a call that was made
-    kNothing,   // its operand is a call that found nothing, or something: it is not done
-    kRefused,   // its part is not done
+    kStays,          // it is executed with the batch
+    kForeseen,       // it is executed in front, beside the calls of its part
+    kAnswered,       // it is a call that was made
+    kNothing,        // its operand is a call that found nothing, or something: it is not done
+    kOfAnotherKind,  // it is a call for another kind of collection than the key has
+    kRefused,        // its part is not done
   };
   struct Slot {
     Deed deed = Deed::kStays;
     bool is_culprit = false;  // because of which its part is refused
+    // It is no call, and stands behind the first part in one that has calls. As these are done in
+    // front of all parts, it must not be refused then.
+    bool is_beside_calls = false;
     Answer answer;
     Request request;                   // with its operand, if it stays
-    uint32_t at = 0;                   // its slot in the batch that is executed, if it stays
-    std::optional<std::string> known;  // the value that a request which stays will return
+    uint32_t at = 0;                   // its slot in the batch that is executed, if it is
+    std::optional<std::string> known;  // the value that it will return, which was foreseen
+    size_t stored_bytes = 0;           // that it will store then
   };
+  static bool IsExecuted(const Slot& slot) {
+    return slot.deed == Deed::kStays || slot.deed == Deed::kForeseen;
+  }
 
+  void NoteKeys();
   bool IsSo() const;
   bool IsSoSlot(uint32_t slot) const;
+  bool IsPartOfItsOwn(uint32_t slot) const;
+  bool IsOfAnotherKind(uint32_t slot) const;
   bool ReadRecords();
-  End Make();
+  End Make(size_t value_bytes_max);
   End MakeCall(Key& key, uint32_t slot);
   // Whether the calls so far have looked at more than they may.
   bool IsTooMuch() const {
@@ -101,6 +126,7 @@ class AtomicCalls {
   }
   End ResolveOperand(uint32_t slot);
   End Foresee(uint32_t slot);
+  End MoveToFront(uint32_t slot, size_t value_bytes_max);
   bool MissesOne() const;
   void AddFront();
   void AddOthers();
@@ -110,10 +136,13 @@ class AtomicCalls {
 
   Access& access_;
   Batch& batch_;
+  const bool foresees_;
   const size_t work_before_;
   Status refusal_;  // of the slots that a part is refused for
   std::map<std::string_view, Key> keys_;
   std::vector<Slot> slots_;
+  std::unordered_map<std::string_view, uint32_t> first_slots_;  // that is about each key
+  uint32_t first_broad_slot_ = UINT32_MAX;  // that is about keys which it does not name
   Batch whole_{Batch::Kind::kAtomic};
   uint32_t front_ = 0;  // slots of whole_ that are not of the batch
 };

@@ -73,12 +73,13 @@ Version CollectionEngine::ExecuteAtomic(Batch& batch, const Needs& needs) {
   Access access = AccessOf(batch);
   const auto keys = KeysToLock(batch);
   bool is_done = false;
+  Attempt attempt;
   for (int tries = 0; tries < kTriesMax && !is_done; ++tries) {
     if (!Pass(batch, keys)) {
       PostponeAll(batch);
       return access.ticket();
     }
-    is_done = TryAtomic(access, batch, keys, needs);
+    is_done = TryAtomic(access, batch, keys, needs, &attempt);
   }
   if (!is_done) {
     const Turnstiles::Turn turn(turnstiles_, keys, WaitOf(batch));
@@ -86,19 +87,21 @@ Version CollectionEngine::ExecuteAtomic(Batch& batch, const Needs& needs) {
       PostponeAll(batch);
       return access.ticket();
     }
+    attempt.is_in_turn = true;
     for (int tries = 0; tries < kTurnTriesMax && !is_done; ++tries) {
-      is_done = TryAtomic(access, batch, keys, needs);
+      is_done = TryAtomic(access, batch, keys, needs, &attempt);
     }
   }
   if (!is_done) BatchWriter(batch).RefuseAll(types::kNoCollection);
-  if (!IsPostponed(batch)) ConvertOutgrown(access, batch);
+  if (!IsPostponed(batch)) ConvertOutgrown(access, batch, std::move(attempt.joined));
   return access.ticket();
 }
 
 // False: a large collection has changed meanwhile, and nothing was done. True also if the batch is
 // left out.
 bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
-                                 const std::vector<std::string_view>& keys, const Needs& needs) {
+                                 const std::vector<std::string_view>& keys, const Needs& needs,
+                                 Attempt* attempt) {
   access.Forget();
   const KeyLocks::Held held(locks_, keys, WaitOf(batch));
   if (!held) {
@@ -121,7 +124,7 @@ bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
   } else if (OnlyReads(batch)) {
     access.NoteTicket(ReadAtSnapshot(batch));
   } else {
-    is_done = TryLarge(access, batch, large);
+    is_done = TryLarge(access, batch, large, attempt);
   }
   if (moves) moves->CutNames();
   return is_done;
@@ -129,13 +132,16 @@ bool CollectionEngine::TryAtomic(Access& access, Batch& batch,
 
 // False: as TryAtomic.
 bool CollectionEngine::TryLarge(Access& access, Batch& batch,
-                                const std::vector<std::string_view>& large) {
+                                const std::vector<std::string_view>& large, Attempt* attempt) {
   const auto fill = [&](uint32_t slot, uint8_t kind, const Answer& answer) {
     Fill(batch, slot, kind, access, answer);
   };
   Status no_memory;
+  // The values of keys without a large collection, which other threads may change again and again,
+  // are foreseen in the first tries only.
+  const bool foresees = !attempt->is_in_turn;
   const auto end =
-      AtomicCalls(access, batch, large).Try(traits().value_bytes_max, fill, &no_memory);
+      AtomicCalls(access, batch, large, foresees).Try(traits().value_bytes_max, fill, &no_memory);
   if (end == AtomicCalls::End::kAgain) return false;
   const bool is_left_out = end == AtomicCalls::End::kLong ||
                            (end == AtomicCalls::End::kNotSo && AreTooLarge(access, batch, large));
@@ -143,10 +149,13 @@ bool CollectionEngine::TryLarge(Access& access, Batch& batch,
     PostponeAll(batch);
     return true;
   }
-  if (end == AtomicCalls::End::kNotSo && !TryWhole(access, batch, large, &no_memory)) return false;
+  if (end == AtomicCalls::End::kNotSo) {
+    if (!TryWhole(access, batch, large, &no_memory)) return false;
+    attempt->joined = large;
+  }
   if (no_memory.ok()) return true;
   // A part that stores nothing is not refused for memory, so the batch is done without the others.
-  AtomicCalls without_stores(access, batch, large);
+  AtomicCalls without_stores(access, batch, large, foresees);
   if (!without_stores.RefuseStores(no_memory)) return true;
   switch (without_stores.Try(traits().value_bytes_max, fill, &no_memory)) {
     case AtomicCalls::End::kDone:
@@ -342,9 +351,10 @@ bool CollectionEngine::TryWhole(Access& access, Batch& batch,
   return true;
 }
 
-// Converts the collections of the batch's functions and values that have outgrown one value.
-void CollectionEngine::ConvertOutgrown(Access& access, const Batch& batch) {
-  std::vector<std::string_view> keys;
+// Converts the collections of the batch's functions and values that have outgrown one value, and
+// those under `keys`, which the batch has joined into one.
+void CollectionEngine::ConvertOutgrown(Access& access, const Batch& batch,
+                                       std::vector<std::string_view> keys) {
   for (const Request& r : batch.requests()) {
     if (!skep::OnlyReads(r) && KindWanted(r) != kPlainType) keys.push_back(r.key);
     if (r.op == Op::kMove) keys.push_back(r.other);

@@ -190,12 +190,18 @@ class CollectionEngine final : public ForwardingEngine, public PlainGets {
   bool ReadPart(Batch& batch, BatchWriter& out, const skep::Part& part, SnapshotRef at);
   static bool IsTooMuch(const Batch& batch, uint32_t slot);
   void ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, SnapshotRef at);
+  // What an atomic batch is tried with, and has done.
+  struct Attempt {
+    bool is_in_turn = false;               // nobody else comes to the keys' large collections
+    std::vector<std::string_view> joined;  // the large collections that were put into one value
+  };
   bool TryAtomic(Access& access, Batch& batch, const std::vector<std::string_view>& keys,
-                 const Needs& needs);
-  bool TryLarge(Access& access, Batch& batch, const std::vector<std::string_view>& large);
+                 const Needs& needs, Attempt* attempt);
+  bool TryLarge(Access& access, Batch& batch, const std::vector<std::string_view>& large,
+                Attempt* attempt);
   bool TryWhole(Access& access, Batch& batch, const std::vector<std::string_view>& large,
                 Status* no_memory);
-  void ConvertOutgrown(Access& access, const Batch& batch);
+  void ConvertOutgrown(Access& access, const Batch& batch, std::vector<std::string_view> keys);
   void ConvertIfOutgrown(Access& access, std::string_view key, Wait wait);
 
   void HideTypes(Batch& batch);

@@ -12,6 +12,7 @@
 #include "types/collection.h"
 #include "types/hash_fields.h"
 #include "types/large_find.h"
+#include "types/set.h"
 #include "types/sorted_set.h"
 #include "types/text.h"
 
@@ -354,6 +355,12 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
   if (kind_ == types::kSortedSet) std::ranges::sort(seen_, IsBefore);
   const FunctionEffect effect = RunOnSeen(call);
   *answer = LargeCall::AnswerOf(effect);
+  // The function takes a set of none of its members for no set, of which nothing can be taken. Here
+  // there is a set: its answer is an empty list, which a request that has it for its operand takes.
+  static const Function* const take = FindFunction("set-take");
+  if (call.function == take && seen_.empty() && answer->status.ok()) {
+    answer->value = types::kNoMember;
+  }
   answer->keeps = !effect.status.ok() || effect.action == FunctionEffect::Action::kKeep;
   if (answer->keeps) return true;
   Touch();

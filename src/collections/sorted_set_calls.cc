@@ -160,6 +160,7 @@ bool SortedSetCalls::Take(End& end, uint64_t entries, Pieces* taken) {
   std::vector<std::string_view> names;
   for (const Piece& piece : *taken) names.push_back(piece.place.member);
   std::ranges::sort(names);
+  if (!names.empty()) Touch();
   return Remove(names);
 }
 
@@ -337,6 +338,7 @@ bool SortedSetCalls::Cut(const FunctionCall& call, Answer* answer) {
   names.reserve(cut->size());
   for (const Piece& piece : *cut) names.push_back(piece.place.member);
   std::ranges::sort(names);
+  if (!names.empty()) Touch();
   return Remove(names);
 }
 
@@ -400,6 +402,7 @@ bool SortedSetCalls::Add(const FunctionCall& call, Answer* answer) {
   answer->status = added.status;
   answer->integer = added.integer;
   answer->keeps = !added.has_changed;
+  if (added.has_changed) Touch();
   if ((rule & types::kAddOne) != 0 && added.last && added.status.ok()) {
     answer->value.assign(reinterpret_cast<const char*>(&*added.last), sizeof(double));
   }

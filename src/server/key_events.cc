@@ -166,7 +166,10 @@ class KeyEvents::Telling {
  private:
   const Request& request(uint32_t slot) const { return batch_.requests()[slot]; }
 
-  bool IsDone(uint32_t slot) const { return batch_.outcome(slot).verdict == Verdict::kDone; }
+  // A call that is left to run beside the worker tells its event there.
+  bool IsDone(uint32_t slot) const {
+    return batch_.outcome(slot).verdict == Verdict::kDone && !batch_.IsTooLong(slot);
+  }
   bool IsErased(uint32_t slot) const { return effects_[slot] == Effect::Kind::kErase; }
   // Engines without versions tell by effects only.
   bool HasChanged(uint32_t slot) const {

@@ -184,8 +184,7 @@ FunctionEffect TakeMember(const FunctionInput& input) {
   if (!OnlyText(input.operand)) return Failure(kBadOperand);
   if (!input.value) return {};
   FunctionEffect effect = RemoveMembers(input);
-  static constexpr std::string_view kNone("\0", 1);
-  effect.returned = effect.integer == 1 ? input.operand : kNone;
+  effect.returned = effect.integer == 1 ? input.operand : kNoMember;
   return effect;
 }
 

@@ -30,3 +30,12 @@
 //
 // Cost: a look at each member; to store, a copy of the set.
 #pragma once
+
+#include <string_view>
+
+namespace skep::types {
+
+// What set-take returns if the set has no such member: a list that tells of none.
+inline constexpr std::string_view kNoMember("\0", 1);
+
+}  // namespace skep::types
