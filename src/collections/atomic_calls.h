@@ -16,8 +16,8 @@
 // It is not done so, and nothing is done, if a large collection is deleted, moved, stored or within
 // a range that is written; if a call is of a function that looks at more than a few pieces and
 // another one before it writes the same collection; if a call answers an error, and is not a part
-// of its own; if the collection loses all its members and gets new ones, or is looked for by another
-// request, or a range is.
+// of its own; and if the collection loses all its members and gets new ones, or is looked for by
+// another request, or a range is.
 //
 // Parts. What calls write is in front of all parts. So where a part behind the first one has a call
 // beside other requests, these are made beforehand on the values of their keys, which become
