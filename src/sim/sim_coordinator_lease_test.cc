@@ -150,7 +150,7 @@ TEST(SimCoordinator, ALeaseFromTheLastContactIsHeldOnce) {
 
 // Goal: the simulation is bad enough: what leaves out a part of the argument of S4 is found.
 TEST(SimCoordinator, LeasesThatAreWrongAreFound) {
-  const SeedRange seeds = Seeds(12);
+  const SeedRange seeds = Seeds(100);  // the first one that finds it ends the search
   for (const Rule rule :
        {Rule::kWithoutWaiting, Rule::kWhileConnected, Rule::kAnyAnswerIsAContact}) {
     const auto is_found = [&](uint64_t seed) { return PlayRoles(seed, rule).overlaps > 0; };
