@@ -152,6 +152,8 @@ AtomicCalls::End AtomicCalls::Foresee(uint32_t slot) {
   const Request& r = slots_[slot].request;
   if (r.op != Op::kApply || r.function == nullptr || r.flags != 0) return End::kNotSo;
   if (first_slots_.find(r.key)->second != slot || first_broad_slot_ < slot) return End::kNotSo;
+  // A read of a key that is too long would refuse all of the batch, instead of the part.
+  if (!CheckRequest(r, batch_, access_.engine().traits()).ok()) return End::kNotSo;
   const auto value = access_.Get(r.key, r.function->type);
   if (!value && access_.IsPresent(r.key)) return End::kNotSo;
   Scratch& scratch = whole_.scratch();
