@@ -175,11 +175,12 @@ AtomicCalls::End AtomicCalls::Foresee(uint32_t slot) {
 }
 
 // Foresees what a request beside calls will do, and has it done with them in front of all parts.
-AtomicCalls::End AtomicCalls::MoveToFront(uint32_t slot, size_t value_bytes_max) {
+AtomicCalls::End AtomicCalls::MoveToFront(uint32_t slot) {
   if (!slots_[slot].known) {
     if (const End end = Foresee(slot); end != End::kDone) return end;
   }
-  if (slots_[slot].stored_bytes > value_bytes_max) return End::kNotSo;
+  const size_t bytes_max = access_.engine().traits().value_bytes_max;
+  if (slots_[slot].stored_bytes > bytes_max) return End::kNotSo;
   slots_[slot].deed = Deed::kForeseen;
   return End::kDone;
 }
@@ -193,6 +194,7 @@ AtomicCalls::End AtomicCalls::ResolveOperand(uint32_t slot) {
   Slot& source = slots_[r.limit];
   if (source.deed == Deed::kStays && !source.known) {
     if (!IsLarge(r)) return End::kDone;
+    if (!foresees_) return End::kNotSo;
     if (const End end = Foresee(r.limit); end != End::kDone) return end;
   }
   const std::string_view found =
@@ -240,7 +242,7 @@ AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
     if (key.calls->members() == 0) key.erased_slot = slot;
     return answer.status.ok() || IsPartOfItsOwn(slot) ? End::kDone : End::kNotSo;
   }
-  // What calls have changed, no view shows yet.
+  // A view does not show what the calls before this one have changed.
   if (key.calls != nullptr && key.calls->has_changes()) return End::kNotSo;
   key.is_read = true;
   if (r.op != Op::kApply && access_.IsTooLong(key.record, key.record.members)) return End::kLong;
@@ -255,7 +257,7 @@ AtomicCalls::End AtomicCalls::MakeCall(Key& key, uint32_t slot) {
 }
 
 // Makes the calls, in the order of the slots.
-AtomicCalls::End AtomicCalls::Make(size_t value_bytes_max) {
+AtomicCalls::End AtomicCalls::Make() {
   for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
     slots_[slot].request = batch_.requests()[slot];
     if (slots_[slot].deed == Deed::kRefused) continue;
@@ -263,7 +265,7 @@ AtomicCalls::End AtomicCalls::Make(size_t value_bytes_max) {
     const Request& r = slots_[slot].request;
     if (slots_[slot].deed == Deed::kNothing) continue;
     if (slots_[slot].is_beside_calls) {
-      if (const End end = MoveToFront(slot, value_bytes_max); end != End::kDone) return end;
+      if (const End end = MoveToFront(slot); end != End::kDone) return end;
     }
     if (!IsCall(r)) continue;
     const End end = MakeCall(keys_.find(r.key)->second, slot);
@@ -371,7 +373,7 @@ AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill, Stat
   access_.WantNewest();
   CopySettings(batch_, whole_);
   whole_.set_notes_effects(BatchWriter(batch_).notes_effects());
-  const End made = Make(value_bytes_max);
+  const End made = Make();
   if (!access_.status().ok()) {
     BatchWriter(batch_).RefuseAll(access_.status());
     return End::kDone;

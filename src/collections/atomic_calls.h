@@ -118,7 +118,7 @@ class AtomicCalls {
   bool IsPartOfItsOwn(uint32_t slot) const;
   bool IsOfAnotherKind(uint32_t slot) const;
   bool ReadRecords();
-  End Make(size_t value_bytes_max);
+  End Make();
   End MakeCall(Key& key, uint32_t slot);
   // Whether the calls so far have looked at more than they may.
   bool IsTooMuch() const {
@@ -126,7 +126,7 @@ class AtomicCalls {
   }
   End ResolveOperand(uint32_t slot);
   End Foresee(uint32_t slot);
-  End MoveToFront(uint32_t slot, size_t value_bytes_max);
+  End MoveToFront(uint32_t slot);
   bool MissesOne() const;
   void AddFront();
   void AddOthers();

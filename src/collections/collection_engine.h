@@ -190,7 +190,7 @@ class CollectionEngine final : public ForwardingEngine, public PlainGets {
   bool ReadPart(Batch& batch, BatchWriter& out, const skep::Part& part, SnapshotRef at);
   static bool IsTooMuch(const Batch& batch, uint32_t slot);
   void ReadSlot(Batch& batch, BatchWriter& out, uint32_t slot, SnapshotRef at);
-  // What an atomic batch is tried with, and has done.
+  // One attempt at an atomic batch: how it is made, and what it has done.
   struct Attempt {
     bool is_in_turn = false;               // nobody else comes to the keys' large collections
     std::vector<std::string_view> joined;  // the large collections that were put into one value

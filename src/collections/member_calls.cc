@@ -334,6 +334,7 @@ bool MemberCalls::Remove(std::span<const std::string_view> names) {
     if (!member->now) return false;
     member->now.reset();
   }
+  if (!names.empty()) Touch();
   NoteAdded(-static_cast<int64_t>(names.size()));
   return true;
 }
@@ -377,10 +378,6 @@ bool MemberCalls::Make(const FunctionCall& call, Answer* answer) {
   }
   NoteAdded(static_cast<int64_t>(after->size()) - static_cast<int64_t>(seen_.size()));
   return true;
-}
-
-bool MemberCalls::has_changes() {
-  return is_touched() || std::ranges::any_of(members_, &Member::is_changed);
 }
 
 bool MemberCalls::IsNewest() {

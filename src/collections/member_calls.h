@@ -51,7 +51,7 @@ class MemberCalls : public JointCalls {
   bool Make(const FunctionCall& call, Answer* answer) override;
   void RequireRecord() override { change_.RequireRecord(); }
   uint64_t members() const override { return record_.members + static_cast<uint64_t>(added_); }
-  bool has_changes() override;
+  bool has_changes() override { return is_touched(); }
   bool AddTo(Batch& batch) override;
   Answer Done(const Batch& batch) override { return change_.Done(batch); }
   bool CorrectHints(const Batch& batch) override { return change_.CorrectHints(batch); }

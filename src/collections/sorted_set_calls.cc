@@ -160,7 +160,6 @@ bool SortedSetCalls::Take(End& end, uint64_t entries, Pieces* taken) {
   std::vector<std::string_view> names;
   for (const Piece& piece : *taken) names.push_back(piece.place.member);
   std::ranges::sort(names);
-  if (!names.empty()) Touch();
   return Remove(names);
 }
 
@@ -338,7 +337,6 @@ bool SortedSetCalls::Cut(const FunctionCall& call, Answer* answer) {
   names.reserve(cut->size());
   for (const Piece& piece : *cut) names.push_back(piece.place.member);
   std::ranges::sort(names);
-  if (!names.empty()) Touch();
   return Remove(names);
 }
 

@@ -35,7 +35,7 @@
 
 namespace skep::types {
 
-// What set-take returns if the set has no such member: a list that tells of none.
+// The function set-take returns this if the set does not have the member: a list that has nothing.
 inline constexpr std::string_view kNoMember("\0", 1);
 
 }  // namespace skep::types
