@@ -69,8 +69,11 @@ concept HasLeafView =
       //
       // Fetches the lines that a search for the key reads next.
       { leaf.Prefetch(key) } -> std::same_as<LeafSpot>;
-      // Fetches the first `items` items from the key on, and completes the spot.
-      leaf.PrefetchItems(items, &spot);
+      // Fetches the first `items` items from the key on, and completes the spot. True: only where
+      // these lie, so PrefetchByOffsets has to fetch them.
+      { leaf.PrefetchItems(items, &spot) } -> std::same_as<bool>;
+      // Fetches what PrefetchItems has left out.
+      leaf.PrefetchByOffsets(items, spot);
       // Fetches the lines that a write of the key will write.
       leaf.PrefetchWrite();
       // Whether `items` items from the spot on may reach beyond the leaf; if so, fetches its
@@ -89,7 +92,8 @@ concept HasLeafView =
 template <class L>
 concept HasLeafCursor = requires(typename L::LeafCursor cursor, const typename L::LeafCursor view,
                                  const typename L::Leaf& leaf, std::string_view key, KeyIs where,
-                                 const LeafSpot& spot, uint32_t items, bool keys_only, char* to) {
+                                 const LeafSpot& spot, uint32_t items, bool keys_only, char* to,
+                                 std::span<Item> taken, size_t bytes_max) {
   requires std::constructible_from<typename L::LeafCursor, const typename L::Leaf&>;
   { view.valid() } -> std::same_as<bool>;
   cursor.SeekFirst();
@@ -117,6 +121,11 @@ concept HasLeafCursor = requires(typename L::LeafCursor cursor, const typename L
   // Copies up to `items` items from the current one on, as long as they have the plain form, and
   // moves behind them; with `keys_only`, without values. Returns how many it has copied.
   { cursor.CopyPlain(items, keys_only, to) } -> std::same_as<uint32_t>;
+  // Takes views of the items from the current one on, as long as they are stored whole and without
+  // metadata, and moves behind them; with `keys_only`, without values. It stops behind the item
+  // with which their bytes are more than `bytes_max`. Returns how many it has taken; a layout may
+  // take none where CopyPlain() serves. The views are valid as long as the leaf.
+  { cursor.TakeWhole(taken, keys_only, bytes_max) } -> std::same_as<uint32_t>;
 };
 
 // L::Inner: an inner node. Children are numbered from 0; child i > 0 has the keys from separator

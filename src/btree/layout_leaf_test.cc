@@ -345,13 +345,27 @@ class LeafScenario {
         run.at = copies.data();
       }
       ASSERT_LE(run.count, most);
-      for (uint32_t i = 0; i < run.count; ++i, ++it) {
-        ASSERT_NE(it, values.end());
-        ASSERT_EQ(run[i].key, it->first);
-        ASSERT_EQ(run[i].value, keys_only ? "" : it->second.bytes);
-        ASSERT_EQ(it->second.deadline_ms, 0);
+      const auto expect = [&](const auto& items, uint32_t count) {
+        for (uint32_t i = 0; i < count; ++i, ++it) {
+          ASSERT_NE(it, values.end());
+          ASSERT_EQ(items[i].key, it->first);
+          ASSERT_EQ(items[i].value, keys_only ? "" : it->second.bytes);
+          ASSERT_EQ(it->second.deadline_ms, 0);
+        }
+      };
+      ASSERT_NO_FATAL_FAILURE(expect(run, run.count));
+      if (run.count > 0) continue;
+      std::vector<Item> taken(std::min<size_t>(most, values.size()));
+      const size_t bytes_max = random_.Chance(1, 2) ? SIZE_MAX : random_.Below(60);
+      const uint32_t count = cursor.TakeWhole(taken, keys_only, bytes_max);
+      ASSERT_LE(count, taken.size());
+      size_t before_last = 0;
+      for (uint32_t i = 0; i + 1 < count; ++i) {
+        before_last += taken[i].key.size() + taken[i].value.size();
       }
-      if (run.count == 0) {
+      ASSERT_LE(before_last, bytes_max);
+      ASSERT_NO_FATAL_FAILURE(expect(taken, count));
+      if (count == 0) {
         cursor.Next();
         ++it;
       }

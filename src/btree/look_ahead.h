@@ -385,11 +385,12 @@ void LookAhead<Layout>::Descend(Requests requests) {
   });
   std::array<Step, kWindow> steps;
   uint32_t step_count = 0;
+  bool are_by_offsets = false;
   for_each([&](Path& path, const Request& r) {
     if (!path.spot.known) return;
     const typename Layout::Leaf leaf(core_.codec, path.node, path.spot.used);
     const uint32_t items = ItemsOf(r);
-    leaf.PrefetchItems(items, &path.spot);
+    are_by_offsets |= leaf.PrefetchItems(items, &path.spot);
     if (path.is_surmised) leaf.PrefetchCovers(path.spot);
     if (ReadsPoint(r)) return;
     if (IsWrite(r.op)) leaf.PrefetchWrite();
@@ -400,6 +401,13 @@ void LookAhead<Layout>::Descend(Requests requests) {
                            .request = static_cast<uint32_t>(&path - paths_.data())};
     core_.table.Prefetch(right.lid());
   });
+  if (are_by_offsets) {
+    for_each([&](Path& path, const Request& r) {
+      if (!path.spot.known) return;
+      const typename Layout::Leaf leaf(core_.codec, path.node, path.spot.used);
+      leaf.PrefetchByOffsets(ItemsOf(r), path.spot);
+    });
+  }
   FetchBeyond(requests, std::span<const Step>(steps).first(step_count));
 }
 

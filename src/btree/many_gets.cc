@@ -88,12 +88,18 @@ void ManyGets<Layout>::FindSpots(Keys keys) {
     }
     path.spot = typename Layout::Leaf(core_.codec, path.node, word.used()).Prefetch(keys[i]);
   }
+  uint32_t by_offsets = 0;
+  std::array<uint8_t, kWindow> numbers;
   for (size_t i = 0; i < keys.size(); ++i) {
     Path& path = paths_[i];
     if (path.node == nullptr || !path.spot.known) continue;
     const typename Layout::Leaf leaf(core_.codec, path.node, path.spot.used);
-    leaf.PrefetchItems(1, &path.spot);
+    if (leaf.PrefetchItems(1, &path.spot)) numbers[by_offsets++] = static_cast<uint8_t>(i);
     leaf.PrefetchCovers(path.spot);
+  }
+  for (uint32_t i = 0; i < by_offsets; ++i) {
+    const Path& path = paths_[numbers[i]];
+    typename Layout::Leaf(core_.codec, path.node, path.spot.used).PrefetchByOffsets(1, path.spot);
   }
 }
 

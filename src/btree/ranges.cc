@@ -83,11 +83,9 @@ bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMete
       if (unbounded || key < r.other) meter.StopBefore(key);
       return false;
     }
-    if (form) {
-      const ScanMeter::Added added = meter.AddPlain(*form, cursor);
-      if (added == ScanMeter::Added::kLast) return false;
-      if (added == ScanMeter::Added::kSome) continue;
-    }
+    const ScanMeter::Added added = form ? meter.AddPlain(*form, cursor) : meter.AddWhole(cursor);
+    if (added == ScanMeter::Added::kLast) return false;
+    if (added == ScanMeter::Added::kSome) continue;
     const std::string_view key = cursor.key();
     if (!unbounded && key >= r.other) return false;
     AddItem(r, key, cursor, meter);

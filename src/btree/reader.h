@@ -191,6 +191,9 @@ class Cursor {
   uint32_t CopyPlain(uint32_t most, bool keys_only, char* to) {
     return in_leaf_->CopyPlain(most, keys_only, to);
   }
+  uint32_t TakeWhole(std::span<Item> items, bool keys_only, size_t bytes_max) {
+    return in_leaf_->TakeWhole(items, keys_only, bytes_max);
+  }
   void Prev() { in_leaf_->Prev(); }
   // The whole key. Valid until the cursor moves.
   std::string_view key() {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "btree/node_items.h"
 #include "engine/batch_writer.h"
 #include "skep/batch.h"
+#include "skep/copy_bytes.h"
 
 namespace skep::btree {
 
@@ -64,6 +67,32 @@ class ScanMeter {
     }
     return run.count == copied ? Added::kSome : Added::kLast;
   }
+  // AddPlain for items of any size that are stored whole and without metadata. Requires MayAdd().
+  template <class Cursor>
+  Added AddWhole(Cursor& cursor) {
+    std::array<Item, kCopyBoundedMin> items;
+    const std::span<Item> wanted(items.data(), std::min<size_t>(room(), items.size()));
+    const uint32_t taken = cursor.TakeWhole(wanted, keys_only(), bytes_max_ - bytes_);
+    if (taken == 0) return Added::kNone;
+    const uint32_t count = CountBelowEnd(items, taken);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; ++i) bytes += items[i].key.size() + items[i].value.size();
+    char* to = out_.scratch().Room(std::max<size_t>(bytes, 1));
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto& [key, value] = items[i];
+      last_key_ = {to, key.size()};
+      CopyBytes(to, key.data(), key.size());
+      CopyBytes(to + key.size(), value.data(), value.size());
+      out_.AddItems(index_, {.at = to,
+                             .count = 1,
+                             .key_bytes = static_cast<uint32_t>(key.size()),
+                             .value_bytes = static_cast<uint32_t>(value.size())});
+      to += key.size() + value.size();
+    }
+    bytes_ += bytes;
+    visits_ += count;
+    return count == taken ? Added::kSome : Added::kLast;
+  }
   // Counts a visited leaf, since a leaf without items counts as one visit.
   void PassLeaf() { ++visits_; }
 
@@ -104,7 +133,8 @@ class ScanMeter {
   }
   // How many of the first `count` items of the run, which ascend, are below the range's upper
   // bound.
-  uint32_t CountBelowEnd(const ItemSpan& run, uint32_t count) const {
+  template <class Run>
+  uint32_t CountBelowEnd(const Run& run, uint32_t count) const {
     if (unbounded() || run[count - 1].key < request_.other) return count;
     uint32_t low = 0;
     for (uint32_t high = count - 1; low < high;) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,6 +85,79 @@ TEST(ScanMeter, CopiesNoMoreThanIsWanted) {
   EXPECT_EQ(Copies(Range::From(Key(0)), {.keys_only = true}, 1'000).front(), 8192u / kKeyBytes);
   // Up to the item that exceeds the bytes.
   EXPECT_EQ(Copies(Range::From(Key(0)), {}, 2, 95), std::vector<uint32_t>{10});
+}
+
+// Items of which each has another size than the one before.
+class VariedCursor {
+ public:
+  uint32_t TakeWhole(std::span<Item> items, bool keys_only, size_t bytes_max) {
+    uint32_t taken = 0;
+    for (size_t bytes = 0; taken < items.size() && bytes <= bytes_max; ++taken, ++at_) {
+      kept_.push_back(Key(at_));
+      items[taken].key = kept_.back();
+      kept_.push_back(ValueOf(at_));
+      if (!keys_only) items[taken].value = kept_.back();
+      bytes += items[taken].key.size() + items[taken].value.size();
+    }
+    return taken;
+  }
+  static std::string ValueOf(uint32_t item) { return std::string(item % 7, 'v'); }
+
+ private:
+  std::deque<std::string> kept_;
+  uint32_t at_ = 0;
+};
+
+// Goal: a scan of items of any size gives each, up to its limit of items or bytes or its upper
+// bound, and says where it goes on.
+// Method: ranges, limits and sizes of each kind, compared with the items' own keys and values.
+TEST(ScanMeter, AddsItemsOfAnySize) {
+  using Added = ScanMeter::Added;
+  struct Case {
+    Range range;
+    ScanOptions options;
+    size_t bytes_max;
+    uint32_t expected;
+    bool more;
+  };
+  const std::string keys[] = {Key(0), Key(1), Key(32), Key(45)};
+  for (const bool keys_only : {false, true}) {
+    const auto options = [&](uint32_t limit) {
+      return ScanOptions{.limit = limit, .keys_only = keys_only};
+    };
+    const Case cases[] = {
+        {Range::From(keys[0]), options(5), SIZE_MAX, 5, true},
+        {Range::From(keys[0]), options(100), SIZE_MAX, 100, true},
+        {Range::Between(keys[0], keys[0]), options(100), SIZE_MAX, 0, false},
+        {Range::Between(keys[0], keys[1]), options(100), SIZE_MAX, 1, false},
+        {Range::Between(keys[0], keys[2]), options(100), SIZE_MAX, 32, false},
+        {Range::Between(keys[0], keys[3]), options(100), SIZE_MAX, 45, false},
+        {Range::From(keys[0]), options(100), 0, 1, true},
+        // Keys of 8 bytes, values of 0 to 6: three items have 27 bytes or 24.
+        {Range::From(keys[0]), options(100), keys_only ? 23u : 26u, 3, true},
+    };
+    for (const Case& one : cases) {
+      SCOPED_TRACE(testing::Message() << keys_only << " " << (&one - cases));
+      Batch batch;
+      batch.Scan(one.range, one.options);
+      BatchWriter out(batch);
+      ScanMeter meter(batch.requests()[0], one.bytes_max, kNoLimit, out, 0);
+      VariedCursor cursor;
+      Added added = Added::kSome;
+      while (meter.MayAdd() && added == Added::kSome) added = meter.AddWhole(cursor);
+      EXPECT_EQ(added == Added::kLast, !one.more);
+      if (added == Added::kSome) meter.StopBefore("unused");
+      uint32_t seen = 0;
+      for (const Item& item : batch.items(0)) {
+        EXPECT_EQ(item.key, Key(seen));
+        EXPECT_EQ(item.value, keys_only ? "" : VariedCursor::ValueOf(seen));
+        ++seen;
+      }
+      EXPECT_EQ(seen, one.expected);
+      EXPECT_EQ(batch.outcome(0).more, one.more);
+      if (one.more) EXPECT_EQ(batch.outcome(0).value, Key(seen - 1) + std::string(1, '\0'));
+    }
+  }
 }
 
 }  // namespace

@@ -188,9 +188,11 @@ class HeadLayout {
     Found Find(std::string_view key, const LeafSpot& spot = {}) const;
     // Prefetch fetches the segment of heads that a search for the key will read; the search line
     // has come. PrefetchItems, once the segment has come, fetches the first `items` items from the
-    // key on, and completes the spot.
+    // key on, and completes the spot. True: only their offsets, as they have not all one form;
+    // PrefetchByOffsets fetches the items once the offsets have come.
     LeafSpot Prefetch(std::string_view key) const;
-    void PrefetchItems(uint32_t items, LeafSpot* spot) const;
+    bool PrefetchItems(uint32_t items, LeafSpot* spot) const;
+    void PrefetchByOffsets(uint32_t items, const LeafSpot& spot) const;
     // Fetches the lines that a write of the key will write: the end of the log, or the whole leaf,
     // if its log has no room and it will be merged.
     void PrefetchWrite() const;
@@ -223,6 +225,7 @@ class HeadLayout {
     uint32_t CountLive() const;
     uint32_t Tagged(uint16_t head, const LeafSpot& spot) const;
     uint32_t LogItemsRanked(uint32_t begin, uint32_t end) const;
+    static uint32_t EndOfItems(const Sorted& sorted, uint32_t items, const LeafSpot& spot);
 
     const Codec* codec_;
     const NodeHeader* node_;
@@ -264,6 +267,8 @@ class HeadLayout {
     uint32_t log_items() const { return entry_count_; }
     // Requires a plain_form(). Cost: copying; a few instructions for each item of the log.
     uint32_t CopyPlain(uint32_t most, bool keys_only, char* to);
+    // Cost: some thirty instructions for each item.
+    uint32_t TakeWhole(std::span<Item> items, bool keys_only, size_t bytes_max);
 
    private:
     friend class Merger;
@@ -443,6 +448,8 @@ class HeadLayout {
   // Text has keys whose heads are equal, as the fields of one user. So many of them are compared
   // one after the other before a search is left to others.
   static constexpr uint32_t kAlikeMax = 8;
+  // The bytes of a scan's items that are fetched for a whole window of requests.
+  static constexpr uint32_t kScanBytesMax = 1024;
   // Whether the sorted item at a completed spot has the spot's head.
   static bool HasHead(const Sorted& sorted, const LeafSpot& spot) {
     return spot.known && spot.at < sorted.count() && sorted.head(spot.at) == spot.head;

@@ -318,4 +318,46 @@ uint32_t HeadLayout::LeafCursor::CopyPlain(uint32_t most, bool keys_only, char* 
   return most - left;
 }
 
+uint32_t HeadLayout::LeafCursor::TakeWhole(std::span<Item> items, bool keys_only,
+                                           size_t bytes_max) {
+  if (sorted_.is_uniform()) return 0;
+  const NodeHeader* const node = leaf_->node_;
+  uint32_t taken = 0;
+  size_t bytes = 0;
+  const auto take = [&](std::string_view key, std::string_view value) {
+    items[taken++] = {.key = key, .value = keys_only ? std::string_view() : value};
+    bytes += key.size() + (keys_only ? 0 : value.size());
+  };
+  // Where sorted item at_ lies.
+  uint32_t field = at_ < sorted_.count() ? sorted_.offset(at_) : 0;
+  while (taken < items.size() && bytes <= bytes_max) {
+    const uint16_t rank = entry_ < entry_count_ ? entry_ranks_[entry_] : kNoRank;
+    const bool has_sorted = at_ < sorted_.count();
+    if (has_sorted && heads::RankOf(at_, true) < rank) {
+      const StoredKey key = field::KeyAt(node, field);
+      const uint32_t behind_key = field::AfterField(node, field);
+      const StoredValue value = field::ValueAt(node, behind_key);
+      if (key.outside || value.outside || value.has_metadata) break;
+      take(key.bytes, value.bytes);
+      field = field::AfterField(node, behind_key);
+      ++at_;
+      continue;
+    }
+    if (rank == kNoRank) break;
+    const LogItem item = Entry(entry_);
+    if (!item.deleted()) {
+      const StoredValue value = item.value();
+      if (item.key().outside || value.outside || value.has_metadata) break;
+      take(item.key().bytes, value.bytes);
+    }
+    if (heads::IsOfItem(rank)) {
+      field = field::AfterField(node, field::AfterField(node, field));
+      ++at_;
+    }
+    ++entry_;
+  }
+  StepForward();
+  return taken;
+}
+
 }  // namespace skep::btree

@@ -241,8 +241,21 @@ inline uint32_t HeadLayout::Leaf::LogItemsRanked(uint32_t begin, uint32_t end) c
          ((uint32_t{1} << visible_) - 1);
 }
 
-inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
-  if (!spot->known) return;
+// The end of the sorted items that `items` items from the spot on are among: of one item, of those
+// with its head.
+inline uint32_t HeadLayout::Leaf::EndOfItems(const Sorted& sorted, uint32_t items,
+                                             const LeafSpot& spot) {
+  if (spot.at == sorted.count()) return sorted.count();
+  if (items > 1) return spot.at + std::min(items, sorted.count() - spot.at);
+  const uint32_t end = std::min(sorted.count(), spot.at + kAlikeMax);
+  uint32_t at = spot.at;
+  do ++at;
+  while (at < end && sorted.head(at) == spot.head);
+  return at;
+}
+
+inline bool HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) const {
+  if (!spot->known) return false;
   if (items == 1) {
     for (uint32_t same = spot->tagged; same != 0; same &= same - 1) {
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(same)));
@@ -251,33 +264,42 @@ inline void HeadLayout::Leaf::PrefetchItems(uint32_t items, LeafSpot* spot) cons
   const Sorted sorted(node_);
   const uint32_t at = sorted.LowerBound(spot->head);
   spot->at = static_cast<uint16_t>(at);
-  if (!sorted.is_uniform()) {
-    // Only the line of the offset: the place of the item is not known yet.
-    FetchLine(node_->bytes() + heads::AfterHeads(true, sorted.count()) + 2 * at);
-    return;
-  }
-  const std::byte* const item = node_->bytes() + sorted.offset(at);
-  if (items == 1) {
-    uint32_t alike = 1;
-    while (alike < kAlikeMax && at + alike < sorted.count() &&
-           sorted.head(at + alike) == spot->head) {
-      ++alike;
-    }
-    FetchLines(item, item + alike * sorted.stride());
-    return;
-  }
-  if (items <= kShortScan) {
-    const uint32_t end = std::min(at + items, sorted.count());
+  const uint32_t end = EndOfItems(sorted, items, *spot);
+  if (items > 1 && items <= kShortScan) {
     uint32_t log_items = LogItemsRanked(heads::RankOf(at, false), heads::RankOf(end + 1, false));
     for (; log_items != 0; log_items &= log_items - 1) {
       FetchLine(node_->bytes() + heads::LogOffset(node_, std::countr_zero(log_items)));
     }
   }
+  if (!sorted.is_uniform()) {
+    const std::byte* const offsets =
+        node_->bytes() + heads::AfterHeads(true, sorted.count()) + 2 * at;
+    FetchLine(offsets);
+    FetchLine(offsets + 2 * (std::min(end, at + kShortScan) - at));
+    return true;
+  }
+  const std::byte* const item = node_->bytes() + sorted.offset(at);
+  if (items == 1) {
+    FetchLines(item, item + (end - at) * sorted.stride());
+    return false;
+  }
   // PrefetchScan fetches the rest of a longer scan.
-  constexpr uint32_t kBytesMax = 1024;
-  const uint32_t bytes = std::min(std::min(items, kBytesMax) * sorted.stride(), kBytesMax);
+  const uint32_t bytes = std::min(std::min(items, kScanBytesMax) * sorted.stride(), kScanBytesMax);
   for (uint32_t i = 0; i < bytes; i += 64) FetchLine(item + i);
   FetchLine(item + bytes - 1);
+  return false;
+}
+
+inline void HeadLayout::Leaf::PrefetchByOffsets(uint32_t items, const LeafSpot& spot) const {
+  const Sorted sorted(node_);
+  const uint32_t end = EndOfItems(sorted, std::min(items, kShortScan), spot);
+  if (spot.at == end) return;
+  const uint32_t begin = sorted.offset(spot.at);
+  constexpr uint32_t kLastItemBytes = 128;  // of the leaf's last item, this much
+  const uint32_t bytes = end < sorted.count() ? sorted.offset(end) - begin
+                                              : sorted.offset(end - 1) + kLastItemBytes - begin;
+  const std::byte* const item = node_->bytes() + begin;
+  FetchLines(item, item + std::min(bytes, kScanBytesMax));
 }
 
 inline void HeadLayout::Leaf::PrefetchWrite() const {
@@ -329,9 +351,19 @@ inline void HeadLayout::Leaf::PrefetchFences() const {
 
 inline void HeadLayout::Leaf::PrefetchScan(uint32_t from, uint32_t items) const {
   const Sorted sorted(node_);
-  if (!sorted.is_uniform()) return;
-  const uint32_t end = from + std::min(items, sorted.count() - from);
-  FetchLines(node_->bytes() + sorted.offset(from), node_->bytes() + sorted.offset(end));
+  const uint32_t scanned = std::min(items, sorted.count() - from);
+  const std::byte* begin = node_->bytes() + heads::AfterHeads(true, sorted.count());
+  if (sorted.is_uniform()) {
+    begin += from * sorted.stride();
+    FetchLines(begin, begin + scanned * sorted.stride());
+  } else if (scanned > 0) {
+    // The line of an offset further on has not come, so the items are taken to be of one size.
+    const std::byte* const items_begin = begin + 2 * sorted.count();
+    const std::byte* const items_end = node_->bytes() + node_->shortcut_end;
+    const auto mean = static_cast<uint32_t>((items_end - items_begin) / sorted.count());
+    begin = from == 0 ? items_begin : node_->bytes() + sorted.offset(from);
+    FetchLines(begin, std::min(begin + scanned * mean, items_end));
+  }
   if (visible_ == 0) return;
   FetchLines(node_->bytes() + node_->log_begin, node_->bytes() + heads::Fill::Of(used_).bytes);
 }

@@ -98,7 +98,8 @@ class PaperLayout {
     // Fetches the lines that Find will read beyond the shortcut block, which Prefetch itself reads.
     LeafSpot Prefetch(std::string_view key) const;
     // Prefetch() has fetched everything already.
-    void PrefetchItems(uint32_t, LeafSpot*) const {}
+    bool PrefetchItems(uint32_t, LeafSpot*) const { return false; }
+    void PrefetchByOffsets(uint32_t, const LeafSpot&) const {}
     void PrefetchWrite() const {}
     bool GoesBeyond(const LeafSpot&, uint32_t) const { return false; }
     void PrefetchCovers(const LeafSpot&) const {}
@@ -165,6 +166,7 @@ class PaperLayout {
     // There is no plain form: in this layout lengths lie between the items.
     std::optional<PlainForm> plain_form() const { return std::nullopt; }
     uint32_t CopyPlain(uint32_t, bool, char*) { return 0; }
+    uint32_t TakeWhole(std::span<Item>, bool, size_t) { return 0; }
 
    private:
     enum class Source : uint8_t { kNone, kSorted, kLog };  // where the current item is

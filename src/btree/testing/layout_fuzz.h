@@ -96,7 +96,7 @@ class LayoutFuzz {
     SKEP_CHECK(!cursor.valid());
   }
 
-  // Checks that CopyPlain copies the items that a walk sees.
+  // Checks that CopyPlain and TakeWhole have the items that a walk sees.
   static void CheckCopies(const Leaf& leaf, const std::vector<SeenItem>& items) {
     Cursor cursor(leaf);
     cursor.SeekFirst();
@@ -117,7 +117,15 @@ class LayoutFuzz {
         SKEP_CHECK(run[j].value == items[i].value.bytes && !items[i].value.outside);
         SKEP_CHECK(!items[i].value.has_metadata);
       }
-      if (run.count == 0) {
+      if (run.count > 0) continue;
+      std::vector<Item> taken(items.size() - i);
+      const uint32_t count = cursor.TakeWhole(taken, false, SIZE_MAX);
+      for (uint32_t j = 0; j < count; ++j, ++i) {
+        SKEP_CHECK(taken[j].key == items[i].key.bytes && !items[i].key.outside);
+        SKEP_CHECK(taken[j].value == items[i].value.bytes && !items[i].value.outside);
+        SKEP_CHECK(!items[i].value.has_metadata);
+      }
+      if (count == 0) {
         ++i;
         cursor.Next();
       }
