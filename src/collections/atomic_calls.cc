@@ -65,11 +65,18 @@ bool AtomicCalls::IsSoSlot(uint32_t slot) const {
     case Op::kGet:
     case Op::kRequireAbsent:
     case Op::kRequirePresent:
-    case Op::kRequireUnchanged:
       return true;
+    case Op::kRequireUnchanged:
+      // Behind the first part it would see what calls of later parts write.
+      return IsOfFirstPart(slot);
     default:
       return false;
   }
+}
+
+bool AtomicCalls::IsOfFirstPart(uint32_t slot) const {
+  const auto begins = batch_.part_begins();
+  return begins.empty() || slot < begins.front();
 }
 
 // Whether the slot is all of its part, and not of the first one: if it is refused, nothing else is.
@@ -98,14 +105,12 @@ bool AtomicCalls::RefuseStores(Status status) {
     return true;
   });
   // Where no call is left on a collection, the others may delete it.
-  std::erase_if(keys_, [&](const auto& entry) {
-    for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
-      const Request& r = batch_.requests()[slot];
-      const bool is_left = slots_[slot].deed != Deed::kRefused;
-      if (is_left && r.key == entry.first && IsCall(r)) return false;
-    }
-    return true;
-  });
+  std::set<std::string_view> called;
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    const Request& r = batch_.requests()[slot];
+    if (slots_[slot].deed != Deed::kRefused && IsCall(r)) called.insert(r.key);
+  }
+  std::erase_if(keys_, [&](const auto& entry) { return !called.contains(entry.first); });
   return leaves_first;
 }
 
@@ -115,7 +120,9 @@ void AtomicCalls::NoteKeys() {
     bool has_calls = false;
     for (uint32_t slot = part.begin; slot < part.end; ++slot) {
       const Request& r = batch_.requests()[slot];
-      first_slots_.try_emplace(r.key, slot);
+      // What the first part requires to be unchanged is not what the batch itself changes.
+      const bool is_watch = r.op == Op::kRequireUnchanged && part.is_first;
+      if (!is_watch) first_slots_.try_emplace(r.key, slot);
       const bool is_broad = IsRange(r.op) || r.op == Op::kMove || r.op == Op::kSample;
       if (is_broad) first_broad_slot_ = std::min(first_broad_slot_, slot);
       has_calls |= slots_[slot].deed != Deed::kRefused && IsCall(r);
@@ -278,16 +285,20 @@ AtomicCalls::End AtomicCalls::Make() {
 // Whether a request that stays may look for a collection that the calls have left without members:
 // it would miss it, since the collection is deleted in front of all requests.
 bool AtomicCalls::MissesOne() const {
-  for (const auto& [name, key] : keys_) {
-    if (key.calls == nullptr || key.calls->members() > 0) continue;
-    for (const Slot& slot : slots_) {
-      const Request& r = slot.request;
-      const bool looks = IsRange(r.op) || r.op == Op::kSample || r.key == name ||
-                         (r.op == Op::kMove && r.other == name);
-      if (slot.deed == Deed::kStays && looks) return true;
-    }
-  }
-  return false;
+  const auto has_ended = [](const auto& entry) {
+    return entry.second.calls != nullptr && entry.second.calls->members() == 0;
+  };
+  const auto is_ended = [&](std::string_view name) {
+    const auto found = keys_.find(name);
+    return found != keys_.end() && has_ended(*found);
+  };
+  if (std::ranges::none_of(keys_, has_ended)) return false;
+  return std::ranges::any_of(slots_, [&](const Slot& slot) {
+    const Request& r = slot.request;
+    const bool looks = IsRange(r.op) || r.op == Op::kSample || is_ended(r.key) ||
+                       (r.op == Op::kMove && is_ended(r.other));
+    return slot.deed == Deed::kStays && looks;
+  });
 }
 
 // Adds what the calls depend on and what they write.
@@ -359,10 +370,13 @@ void AtomicCalls::Finish(const Fill& fill) {
       fill(slot, key.kind, own.answer);
     }
   }
+  std::vector<uint32_t> slot_at(whole_.size(), UINT32_MAX);
+  for (uint32_t slot = 0; slot < batch_.size(); ++slot) {
+    if (IsExecuted(slots_[slot])) slot_at[slots_[slot].at] = slot;
+  }
   for (const Effect& effect : whole_.effects()) {
-    const auto of = std::ranges::find_if(
-        slots_, [&](const Slot& slot) { return IsExecuted(slot) && slot.at == effect.slot; });
-    if (of != slots_.end()) out.NoteAgain(static_cast<uint32_t>(of - slots_.begin()), effect);
+    const uint32_t slot = slot_at[effect.slot];
+    if (slot != UINT32_MAX) out.NoteAgain(slot, effect);
   }
   out.set_applied(whole_.applied());
 }
@@ -402,6 +416,8 @@ AtomicCalls::End AtomicCalls::Try(size_t value_bytes_max, const Fill& fill, Stat
       case WriteResult::kAgain:
         return End::kAgain;
       case WriteResult::kRefused:
+        // Something that was foreseen is too large, which refuses its part and no other.
+        if (status.code() == Code::kTooLarge) return End::kNotSo;
         if (status.code() == Code::kOutOfMemory) *no_memory = status;
         BatchWriter(batch_).RefuseAll(status);
         return End::kDone;

@@ -45,7 +45,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "collections/joint_calls.h"
@@ -115,6 +114,7 @@ class AtomicCalls {
   void NoteKeys();
   bool IsSo() const;
   bool IsSoSlot(uint32_t slot) const;
+  bool IsOfFirstPart(uint32_t slot) const;
   bool IsPartOfItsOwn(uint32_t slot) const;
   bool IsOfAnotherKind(uint32_t slot) const;
   bool ReadRecords();
@@ -141,8 +141,8 @@ class AtomicCalls {
   Status refusal_;  // of the slots that a part is refused for
   std::map<std::string_view, Key> keys_;
   std::vector<Slot> slots_;
-  std::unordered_map<std::string_view, uint32_t> first_slots_;  // that is about each key
-  uint32_t first_broad_slot_ = UINT32_MAX;  // that is about keys which it does not name
+  std::map<std::string_view, uint32_t> first_slots_;  // that is about each key
+  uint32_t first_broad_slot_ = UINT32_MAX;            // that is about keys which it does not name
   Batch whole_{Batch::Kind::kAtomic};
   uint32_t front_ = 0;  // slots of whole_ that are not of the batch
 };

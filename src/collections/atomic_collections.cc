@@ -1,5 +1,7 @@
 // Atomic batches of CollectionEngine.
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "collections/atomic_calls.h"
@@ -29,6 +31,36 @@ std::vector<std::string_view> KeysToLock(const Batch& batch) {
   std::ranges::sort(keys);
   const auto rest = std::ranges::unique(keys);
   keys.erase(rest.begin(), rest.end());
+  return keys;
+}
+
+// The keys that one part alone is about, which deletes what they had before it asks for more of
+// them: so nobody asks for that.
+std::set<std::string_view> KeysDeletedFirst(const Batch& batch) {
+  struct Use {
+    uint32_t part;
+    bool is_deleted_first;
+    bool is_of_one_part = true;
+  };
+  std::map<std::string_view, Use> uses;
+  ForEachPart(batch, [&](const skep::Part& part) {
+    for (uint32_t slot = part.begin; slot < part.end; ++slot) {
+      const Request& r = batch.requests()[slot];
+      if (r.op == Op::kRequireUnchanged) continue;  // which is of the first part, and reads nothing
+      const auto note = [&](std::string_view key) {
+        const bool is_delete = r.op == Op::kDelete && r.flags == 0;
+        Use& use = uses.try_emplace(key, part.begin, is_delete).first->second;
+        use.is_of_one_part = use.is_of_one_part && use.part == part.begin;
+      };
+      note(r.key);
+      if (r.op == Op::kMove) note(r.other);
+    }
+    return true;
+  });
+  std::set<std::string_view> keys;
+  for (const auto& [key, use] : uses) {
+    if (use.is_deleted_first && use.is_of_one_part) keys.insert(key);
+  }
   return keys;
 }
 
@@ -175,19 +207,21 @@ bool CollectionEngine::TryLarge(Access& access, Batch& batch,
 // The keys of points of collections that have a large one now.
 std::vector<std::string_view> CollectionEngine::LargeKeys(Access& access,
                                                           const Batch& batch) const {
-  std::vector<std::string_view> keys;
-  if (!has_hidden_.load(std::memory_order_relaxed)) return keys;
+  if (!has_hidden_.load(std::memory_order_relaxed)) return {};
+  std::set<std::string_view> keys;
+  const auto deleted = KeysDeletedFirst(batch);
   const auto add = [&](std::string_view key) {
-    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+    if (!deleted.contains(key)) keys.insert(key);
   };
+  std::set<std::string_view> asked;
+  for (const Request& r : batch.requests()) {
+    if (r.op == Op::kMove || KindWanted(r) != kPlainType) asked.insert(r.key);
+  }
   for (const Request& r : batch.requests()) {
     if (r.op == Op::kMove && r.key == r.other) continue;  // which changes nothing
     // A request on the key that a collection is moved to is about that collection.
     if (r.op == Op::kMove && types::IsLarge(access.TypeOf(r.key))) {
-      const bool is_asked = std::ranges::any_of(batch.requests(), [&](const Request& other) {
-        return other.key == r.other && (other.op == Op::kMove || KindWanted(other) != kPlainType);
-      });
-      if (is_asked) add(r.key);
+      if (asked.contains(r.other)) add(r.key);
       continue;
     }
     const bool asks = (r.op == Op::kApply || r.op == Op::kGet) && !r.has(Request::kNoValue);
@@ -196,7 +230,7 @@ std::vector<std::string_view> CollectionEngine::LargeKeys(Access& access,
     // A function of another type is refused whatever the form is.
     if (access.TypeOf(r.key) == types::kLargeForm + KindWanted(r)) add(r.key);
   }
-  return keys;
+  return {keys.begin(), keys.end()};
 }
 
 // ---- Batches that only read ----

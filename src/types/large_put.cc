@@ -140,7 +140,11 @@ FunctionEffect PutMember(const FunctionInput& input) {
   const bool is_new = spot->bytes == 0;
   const bool stays =
       !is_new && (put->only_new != 0 || body.substr(spot->at, spot->bytes) == put->piece);
-  if (stays) return {.returned = WriteTally(*put, false, false, 0, scratch)};
+  if (stays) {
+    // A field that is set to the value it has is written, as those who watch the key see.
+    const bool writes = put->form == kFieldForm && put->only_new == 0;
+    return {.returned = WriteTally(*put, false, writes, 0, scratch)};
+  }
   const size_t bytes = body.size() - spot->bytes + put->piece.size();
   if (bytes > size_t{2} * put->bytes_max) {
     return Failure(Status(Code::kTooLarge, "a segment would be too long", put->bytes_max));

@@ -104,6 +104,30 @@ TEST_F(LargePut, ReplacesValues) {
   EXPECT_EQ(ReadSegment(*segment)->pieces, 2u);
 }
 
+// Goal: a field that is set to the value it has counts as a write of the hash, as those who watch
+// it see one in Redis; a field that is set only if it is new, and a member that is there, do not.
+TEST_F(LargePut, TheSameValueIsAWrite) {
+  Bytes fields = SegmentWith({"a", "1"}, 2);
+  Bytes members = SegmentWith({"a"}, 1);
+  const struct {
+    const char* function;
+    std::string tally;
+    bool writes;
+  } cases[] = {{"large-hash-tally", std::string(Set(fields, "a", "1").returned), true},
+               {"large-hash-tally", std::string(Set(fields, "a", "1", true).returned), false},
+               {"large-set-tally", std::string(Add(members, "a").returned), false}};
+  for (const auto& [function, tally, writes] : cases) {
+    LargeRecord record = {.id = 5, .members = 3, .bytes = 6, .writes = 1, .first = 2};
+    Bytes stored = std::string(BytesOf(record));
+    const FunctionEffect summed =
+        Run(function, stored, std::string(WriteRecordTally(5, 2, scratch_)) + tally);
+    ASSERT_TRUE(summed.status.ok());
+    EXPECT_EQ(summed.integer, 3);
+    if (writes) ++record.writes;
+    EXPECT_EQ(ReadLargeRecord(*stored), record);
+  }
+}
+
 // Goal: what is not of the segment, or would make it too long, is refused, and the code says which.
 TEST_F(LargePut, RefusesWhatIsNotThere) {
   Bytes absent;
