@@ -335,40 +335,26 @@ class LeafScenario {
       ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, values, it));
       const auto most = static_cast<uint32_t>(1 + random_.Below(random_.Chance(1, 2) ? 4 : 1000));
       const bool keys_only = random_.Chance(1, 4);
-      ItemSpan run;
-      std::string copies;
-      if (const auto form = cursor.plain_form()) {
-        run.key_bytes = form->key_bytes;
-        run.value_bytes = keys_only ? 0 : form->value_bytes;
-        copies.resize(std::min<size_t>(most, values.size()) * run.stride());
-        run.count = cursor.CopyPlain(most, keys_only, copies.data());
-        run.at = copies.data();
-      }
-      ASSERT_LE(run.count, most);
-      const auto expect = [&](const auto& items, uint32_t count) {
-        for (uint32_t i = 0; i < count; ++i, ++it) {
-          ASSERT_NE(it, values.end());
-          ASSERT_EQ(items[i].key, it->first);
-          ASSERT_EQ(items[i].value, keys_only ? "" : it->second.bytes);
-          ASSERT_EQ(it->second.deadline_ms, 0);
-        }
-      };
-      ASSERT_NO_FATAL_FAILURE(expect(run, run.count));
-      if (run.count > 0) continue;
       std::vector<Item> taken(std::min<size_t>(most, values.size()));
       const size_t bytes_max = random_.Chance(1, 2) ? SIZE_MAX : random_.Below(60);
-      const uint32_t count = cursor.TakeWhole(taken, keys_only, bytes_max);
-      ASSERT_LE(count, taken.size());
-      size_t before_last = 0;
-      for (uint32_t i = 0; i + 1 < count; ++i) {
-        before_last += taken[i].key.size() + taken[i].value.size();
+      const auto form = cursor.plain_form();
+      ItemSpan run;
+      if (form) run = {.key_bytes = form->key_bytes, .value_bytes = form->value_bytes};
+      if (keys_only) run.value_bytes = 0;
+      std::string copies(taken.size() * run.stride(), '\0');
+      run.at = copies.data();
+      const uint32_t count = form ? cursor.CopyPlain(most, keys_only, copies.data())
+                                  : cursor.TakeWhole(taken, keys_only, bytes_max);
+      for (size_t i = 0, bytes = 0; i < count; ++i, ++it) {
+        const Item item = form ? run[static_cast<uint32_t>(i)] : taken[i];
+        ASSERT_TRUE(it != values.end() && item.key == it->first && it->second.deadline_ms == 0);
+        ASSERT_EQ(item.value, keys_only ? "" : it->second.bytes);
+        ASSERT_TRUE(form || bytes <= bytes_max);
+        bytes += item.key.size() + item.value.size();
       }
-      ASSERT_LE(before_last, bytes_max);
-      ASSERT_NO_FATAL_FAILURE(expect(taken, count));
-      if (count == 0) {
-        cursor.Next();
-        ++it;
-      }
+      if (count > 0) continue;
+      cursor.Next();
+      ++it;
     }
     ASSERT_FALSE(cursor.valid());
   }

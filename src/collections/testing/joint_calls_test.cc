@@ -106,44 +106,6 @@ TEST_P(JointCallsTest, AtomicCallsLeaveTheRestWhereItIs) {
   EXPECT_EQ(conversions(), 5u);
 }
 
-// Goal: a large collection that a part deletes before it stores another one under its key is not
-// read; if another part asks for it, that one finds what is stored then.
-// Method: the items that scans find are counted. Sets of 60 members are replaced by one of one.
-TEST_P(JointCallsTest, WhatIsDeletedFirstIsNotRead) {
-  World world(48, GetParam());
-  Engine& engine = world.engine();
-  Words words;
-  for (int i = 0; i < 60; ++i) words.push_back("member " + std::to_string(i));
-  const std::string all = TextsOperand(words);
-  const std::string one = TextsOperand({"one"});
-  const std::string two = TextsOperand({"two"});
-  for (const bool has_other_part : {false, true}) {
-    Call(engine, "set", "set-add", all);
-    Call(engine, "spring", "set-add", one);
-    Batch batch(Batch::Kind::kAtomic);
-    batch.BeginPart();
-    batch.Apply("spring", Named("set-length"), {});
-    batch.BeginPart();
-    batch.Delete("set");
-    const uint32_t added = batch.Apply("set", Named("set-add"), one);
-    if (has_other_part) batch.BeginPart();
-    const uint32_t again = batch.Apply("set", Named("set-add"), two);
-    const uint64_t before = world.reads().items;
-    engine.AwaitRelease(engine.Execute(batch));
-    ASSERT_TRUE(batch.applied());
-    if (!has_other_part) EXPECT_LT(world.reads().items - before, 5u);
-    EXPECT_EQ(batch.outcome(added).integer, 1);
-    EXPECT_EQ(batch.outcome(again).integer, 1);
-    Batch read;
-    read.Apply("set", Named("set-length"), {});
-    engine.Execute(read);
-    EXPECT_EQ(read.outcome(0).integer, 2);
-    world.MaintainAll();
-    ASSERT_EQ(engine.Verify(), nullptr);
-    EXPECT_TRUE(world.ContentsOf(Part::kMembers).empty());
-  }
-}
-
 // Goal: a pop sees what the calls before it have made of the members at its end.
 // Method: calls of both kinds of batches that give members other scores, remove them and add them
 // again, with pops between.
