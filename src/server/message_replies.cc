@@ -40,6 +40,16 @@ void MessageReplies::Finish(Session& session, const packed::Header& header, cons
   FitReply(session, header, out, begin);
 }
 
+void MessageReplies::FinishGets(Session& session, const packed::Header& header,
+                                std::span<const GetAnswer> answers, Engine& engine,
+                                Version ticket) {
+  connections_.Queue(session);
+  std::string& out = gates_.ReplyTo(session, engine, ticket, header.has(packed::kSync));
+  const size_t begin = out.size();
+  packed::AppendGetReply(out, header, answers);
+  FitReply(session, header, out, begin);
+}
+
 void MessageReplies::Repeat(Session& session, const packed::Header& header,
                             const ReplyMemory::Reply& reply, Engine& engine) {
   connections_.Queue(session);

@@ -1,7 +1,7 @@
 // message_replies.h: the replies to messages of the packed protocol, and which of them are
 // remembered.
 //
-//   Finish   encodes the reply from the outcomes of the message's slots; a message that is marked
+//   Finish   encodes the reply from the outcomes of the message's slots, or from answers; a message that is marked
 //            (packed::kRemember) is remembered with its ticket (reply_memory.h)
 //   Repeat   sends a remembered reply
 //
@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/engine.h"
 #include "server/connections.h"
@@ -22,6 +23,7 @@
 #include "server/session.h"
 #include "server/turn_context.h"
 #include "skep/batch.h"
+#include "skep/get_answer.h"
 #include "wire/packed.h"
 
 namespace skep {
@@ -37,6 +39,9 @@ class MessageReplies {
   // batch was executed on the engine, with this ticket.
   void Finish(Session& session, const packed::Header& header, const Batch& batch,
               uint32_t first_slot, Engine& engine, Version ticket);
+  // The same for a message of gets alone, which is not remembered.
+  void FinishGets(Session& session, const packed::Header& header,
+                  std::span<const GetAnswer> answers, Engine& engine, Version ticket);
   void Repeat(Session& session, const packed::Header& header, const ReplyMemory::Reply& reply,
               Engine& engine);
 

@@ -3,10 +3,11 @@
 //
 //   DecodeHello   tells from a connection's first bytes which protocol it speaks
 //   Decode        dispatches whole messages
-//   Dispatch      a batch of points joins the batch of the turn; other batches run apart from it,
-//                 or, if they are much, beside the worker (message_task.h); other messages are
-//                 answered at once (packed_messages.h). A message that is marked and was executed
-//                 already is not executed again (reply_memory.h)
+//   Dispatch      a message of gets alone is answered without a batch, if it can be
+//                 (message_gets.h); a batch of points joins the batch of the turn; other batches
+//                 run apart from it, or, if they are much, beside the worker (message_task.h);
+//                 other messages are answered at once (packed_messages.h). A message that is
+//                 marked and was executed already is not executed again (reply_memory.h)
 //
 // Callers: command_dispatch.h, and datagrams.h for a message that came without a connection. It
 // adds to the batch of the turn (turn_batch.h), which decides when that is executed.
@@ -18,6 +19,7 @@
 #include <string_view>
 
 #include "server/connections.h"
+#include "server/message_gets.h"
 #include "server/message_replies.h"
 #include "server/server_call.h"
 #include "server/session.h"
@@ -35,7 +37,8 @@ class PackedDispatch {
         turn_(host.turn()),
         connections_(connections),
         batch_(batch),
-        messages_(messages) {}
+        messages_(messages),
+        gets_(host, messages) {}
 
   // Connections are told that messages may come as datagrams, too.
   void set_takes_datagrams() { takes_datagrams_ = true; }
@@ -65,6 +68,7 @@ class PackedDispatch {
   Connections& connections_;
   TurnBatch& batch_;
   MessageReplies& messages_;
+  MessageGets gets_;
   bool takes_datagrams_ = false;
 };
 

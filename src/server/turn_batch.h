@@ -99,6 +99,8 @@ class TurnBatch {
            uint32_t first);
   // Adds a message, whose requests are the slots of its keyspace's shared batch from `first` on.
   void AddMessage(Session& session, const packed::Header& header, uint32_t first);
+  // Whether a shared batch has points of the session.
+  bool HasPoints(const Session& session) const { return session.point_flush == flush_; }
   // Adds a command without requests: its finish alone makes its reply.
   void AddReply(Session& session, const Command& command, std::span<const std::string_view> args);
   // `text` stays viewed until the flush.

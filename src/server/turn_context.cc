@@ -95,6 +95,14 @@ Version TurnContext::ExecuteAlone(Engine& engine, Batch& batch,
   return ticket;
 }
 
+void TurnContext::CountGets(uint64_t hits, uint64_t misses, size_t bytes) {
+  work_bytes_ += bytes + kRequestWorkBytes * (hits + misses);
+  Bump(statistics_.batches);
+  Bump(statistics_.batch_requests, hits + misses);
+  Bump(statistics_.hits, hits);
+  Bump(statistics_.misses, misses);
+}
+
 // A lookup is a request that asks for a value, or whether there is one.
 void TurnContext::CountLookups(const Batch& batch) {
   uint64_t lookups = 0;

@@ -84,6 +84,8 @@ class TurnContext {
   // Executes the batch and tells its events.
   Version ExecuteAlone(Engine& engine, Batch& batch, std::span<const PlannedCommand> commands = {});
   void CountWork(uint64_t bytes) { work_bytes_ += bytes; }
+  // Counts gets that were done without a batch, whose values have so many bytes.
+  void CountGets(uint64_t hits, uint64_t misses, size_t bytes);
   // The work of all turns so far.
   uint64_t work_bytes() const { return work_bytes_; }
   bool HasWorked() const { return work_bytes_ - work_before_turn_ > kWorkBytesMax; }

@@ -203,6 +203,37 @@ void AppendReply(std::string& to, const Header& request, const Batch& batch, uin
   EndMessage(to, begin, pinned_bytes);
 }
 
+void AppendGetReply(std::string& to, const Header& request, std::span<const GetAnswer> answers) {
+  const size_t begin = BeginMessage(to, {.id = request.id,
+                                         .kind = request.kind,
+                                         .keyspace = request.keyspace,
+                                         .count = static_cast<uint32_t>(answers.size())});
+  const size_t used = to.size();
+  size_t bytes_max = used + answers.size() * (1 + kVarintBytesMax);
+  for (const GetAnswer& answer : answers) bytes_max += answer.bytes;
+  to.resize_and_overwrite(bytes_max, [&](char* bytes, size_t) {
+    ByteWriter writer(bytes + used);
+    bool has_size = false;
+    uint32_t value_bytes = 0;
+    for (const GetAnswer& answer : answers) {
+      const auto verdict = static_cast<uint8_t>(answer.verdict);
+      if (answer.verdict != Verdict::kDone) {
+        writer.Byte(verdict);
+        continue;
+      }
+      const bool same_size = has_size && answer.bytes == value_bytes;
+      writer.Byte(static_cast<uint8_t>(verdict | kHasOutcomeValue | kPresent |
+                                       (same_size ? kSameValueSize : 0)));
+      if (!same_size) writer.Varint(answer.bytes);
+      writer.Bytes(answer.value());
+      has_size = true;
+      value_bytes = answer.bytes;
+    }
+    return static_cast<size_t>(writer.at() - bytes);
+  });
+  EndMessage(to, begin);
+}
+
 void AppendFailure(std::string& to, const Header& request, const Status& status) {
   const size_t begin = BeginMessage(
       to, {.id = request.id, .kind = request.kind, .flags = kFailed, .keyspace = request.keyspace});

@@ -19,12 +19,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/store_now.h"
 #include "skep/batch.h"
+#include "skep/get_answer.h"
 #include "wire/packed.h"
 
 namespace skep::packed {
@@ -63,6 +65,9 @@ void AppendReply(std::string& to, const Header& request, const Batch& batch, uin
                  uint32_t count, const StoreNow& now = {},
                  size_t items_bytes_max = kReplyBytesMax / 2,
                  std::vector<PinnedPart>* pins = nullptr);
+
+// The same for a message of gets alone, whose answers are kDone or kAbsent.
+void AppendGetReply(std::string& to, const Header& request, std::span<const GetAnswer> answers);
 
 // Appends a reply that is only `status`. Its `what` and detail are sent.
 void AppendFailure(std::string& to, const Header& request, const Status& status);

@@ -344,4 +344,21 @@ Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_lim
   return reader.done() ? Status() : kMalformedMessage;
 }
 
+bool TakeGets(std::string_view payload, uint32_t count, std::vector<std::string_view>* keys) {
+  uint64_t key_bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint8_t first = 0;
+    if (!TakeByte(payload, &first)) return false;
+    const bool has_sizes = first == static_cast<uint8_t>(Op::kGet);
+    if (!has_sizes && (i == 0 || first != (static_cast<uint8_t>(Op::kGet) | kSameSizes))) {
+      return false;
+    }
+    if (has_sizes && !TakeVarint(payload, &key_bytes)) return false;
+    if (key_bytes > payload.size()) return false;
+    keys->push_back(payload.substr(0, key_bytes));
+    payload.remove_prefix(key_bytes);
+  }
+  return payload.empty();
+}
+
 }  // namespace skep::packed

@@ -34,6 +34,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/store_now.h"
 #include "skep/batch.h"
@@ -92,5 +93,9 @@ Result<BatchSettings> TakeSettings(const Header& header, std::string_view& paylo
 //             sizes before, kSameValue without a value before. Requests may have been added
 Status TakeRequests(std::string_view payload, uint32_t count, uint32_t count_limit, Batch& batch,
                     const StoreNow& now = {}, bool pins = false);
+
+// Takes the keys of a payload whose `count` requests all get the newest value of a key and ask for
+// nothing else; the keys are views into it. False: it has something else in it, or is malformed.
+bool TakeGets(std::string_view payload, uint32_t count, std::vector<std::string_view>* keys);
 
 }  // namespace skep::packed

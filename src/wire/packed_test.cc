@@ -292,6 +292,71 @@ TEST(PackedReply, DecodesWhatWasEncoded) {
   }
 }
 
+// Goal: a message of gets alone gives its keys, and its reply is that of a batch, byte for byte; any
+// other message, and one that is cut short or has a byte more, gives none.
+// Method: random keys and values of a few sizes, some of which are absent.
+TEST(PackedReply, OfGetsIsThatOfABatch) {
+  const unsigned seed = PrintedSeed();
+  std::mt19937 rng(seed);
+  const auto text = [&](size_t bytes_max) {
+    return std::string(rng() % (bytes_max + 1), static_cast<char>('a' + rng() % 26));
+  };
+  for (int round = 0; round < 300; ++round) {
+    MemoryBudget budget(0);
+    ModelEngine engine({.budget = &budget});
+    Batch fill;
+    Batch gets;
+    const auto count = static_cast<uint32_t>(rng() % 40 + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::string_view key = gets.scratch().Copy(text(i % 3 == 0 ? 200 : 3));
+      gets.Get(key);
+      if (rng() % 4 > 0) fill.Put(key, fill.scratch().Copy(text(rng() % 2 == 0 ? 3 : 300)));
+    }
+    engine.Execute(fill);
+    std::string message;
+    AppendBatch(message, {.id = 7}, gets);
+    std::vector<std::string_view> keys;
+    ASSERT_TRUE(TakeGets(PayloadOf(message), count, &keys));
+    ASSERT_EQ(keys.size(), count);
+    engine.Execute(gets);
+    std::vector<GetAnswer> answers(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      EXPECT_EQ(keys[i], gets.requests()[i].key);
+      const Outcome& outcome = gets.outcome(i);
+      answers[i] = {.data = outcome.value.data(),
+                    .bytes = static_cast<uint32_t>(outcome.value.size()),
+                    .verdict = outcome.verdict};
+    }
+    const Header request{.id = 7, .kind = Kind::kBatch, .keyspace = 2};
+    std::string of_batch;
+    AppendReply(of_batch, request, gets, 0, count);
+    std::string of_answers;
+    AppendGetReply(of_answers, request, answers);
+    EXPECT_EQ(of_answers, of_batch);
+
+    const std::string payload(PayloadOf(message));
+    std::vector<std::string_view> none;
+    for (size_t bytes = 0; bytes < payload.size(); ++bytes) {
+      EXPECT_FALSE(TakeGets(std::string_view(payload).substr(0, bytes), count, &none));
+    }
+    EXPECT_FALSE(TakeGets(payload + 'x', count, &none));
+    EXPECT_FALSE(TakeGets(payload, count + 1, &none));
+    Batch other;
+    const uint32_t wanting = static_cast<uint32_t>(rng() % count);
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint8_t flags = i == wanting ? Request::kWantHint : 0;
+      other.Add({.op = Op::kGet, .flags = flags, .key = keys[i]});
+    }
+    std::string mixed;
+    AppendBatch(mixed, {.id = 7}, other);
+    EXPECT_FALSE(TakeGets(PayloadOf(mixed), count, &none));
+    gets.Delete("key");
+    mixed.clear();
+    AppendBatch(mixed, {.id = 7}, gets);
+    EXPECT_FALSE(TakeGets(PayloadOf(mixed), count + 1, &none));
+  }
+}
+
 // Goal: deadlines in messages are the wall clock's, also while that is behind the store's time:
 // they become later on their way in and earlier on their way out; no deadline stays none.
 TEST(PackedReply, DeadlinesAreThoseOfTheWallClock) {

@@ -26,6 +26,55 @@ class PackedServer : public testing::Test {
   TestServer server_{ServerOptions{}};
 };
 
+// A message that gets so many keys, which end in a number from 0 on.
+Batch GetsOf(uint32_t count) {
+  Batch gets;
+  for (uint32_t i = 0; i < count; ++i) {
+    gets.Get(gets.scratch().Copy("key" + std::to_string(i)));
+  }
+  return gets;
+}
+
+// Goal: messages of gets alone are answered as others are: after the writes that their connection
+// has sent before, whatever values and deadlines the keys have, and counted in the statistics.
+// Method: in each round one key of 40 changes its kind of value, and the gets follow the write
+// without waiting for its reply.
+TEST_F(PackedServer, GetsFollowTheWritesBefore) {
+  constexpr uint32_t kKeys = 40;
+  PackedClient client(server_.address());
+  const std::string values[] = {"", "v", std::string(3000, 'l'), std::string(300'000, 'p')};
+  uint64_t hits = 0;
+  for (uint32_t round = 0; round < 300; ++round) {
+    const std::string key = "key" + std::to_string(round % kKeys);
+    const std::string& value = values[round < 200 ? round % 3 : round % 4];
+    const bool is_deleted = round % 7 == 3;
+    const uint64_t deadline_ms = round > 100 && round % 5 == 0 ? kDeadlineMax : 0;
+    Batch write;
+    is_deleted
+        ? write.Delete(key)
+        : write.Add({.op = Op::kPut, .key = key, .value = value, .deadline_ms = deadline_ms});
+    Batch gets = GetsOf(kKeys);
+    client.Send(write, {.id = 1});
+    client.Send(gets, {.id = 2});
+    for (int replies = 0; replies < 2; ++replies) {
+      const auto reply = client.Take();
+      ASSERT_TRUE(reply.has_value() && !reply->failed());
+      if (reply->header.id == 1) continue;
+      ASSERT_TRUE(packed::ReadReply(reply->header, reply->payload, gets).ok());
+      for (uint32_t i = 0; i < kKeys; ++i) hits += gets.outcome(i).present ? 1 : 0;
+      const Outcome& outcome = gets.outcome(round % kKeys);
+      EXPECT_EQ(outcome.present, !is_deleted);
+      EXPECT_EQ(outcome.verdict, is_deleted ? Verdict::kAbsent : Verdict::kDone);
+      EXPECT_EQ(outcome.value, is_deleted ? "" : value);
+    }
+  }
+  RawClient info(server_.address());
+  info.Send("INFO stats\r\n");
+  std::string text = info.Receive(4);
+  while (text.find("keyspace_misses") == std::string::npos) text += info.Receive(1);
+  EXPECT_NE(text.find("keyspace_hits:" + std::to_string(hits) + "\r"), std::string::npos) << text;
+}
+
 // Goal: a client that also speaks a later version is answered; one that speaks no version that the
 // server knows is told so, and disconnected.
 TEST_F(PackedServer, AgreesOnAVersion) {

@@ -1,0 +1,57 @@
+// message_gets.h: messages of the packed protocol that get values and do nothing else.
+//
+// Such a message needs no batch: its keys stay in an array, and answers of 16 bytes become its
+// reply (engine/plain_gets.h), which spares most of what a request and an outcome cost.
+//
+// Order: the message would overtake what is pending in the batch of the turn, so one whose session
+// has a request there joins that batch.
+//
+// What an engine does not answer so, as a value with a deadline, a long one, or a key of another
+// type, leaves the whole message to a batch, which reads all of its keys again. After such a
+// message the next kRest ones are left to batches at once: so the keys of a keyspace in which no
+// message can be answered are read twice in one of kRest + 1 messages only.
+//
+// Thread safety: the owning worker only.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "server/message_replies.h"
+#include "server/server_call.h"
+#include "server/session.h"
+#include "skep/get_answer.h"
+#include "skep/scratch.h"
+#include "wire/packed.h"
+
+namespace skep {
+
+class MessageGets {
+ public:
+  // Fewer keys are better off in the batch of the turn, where those of other messages wait for
+  // memory side by side with them.
+  static constexpr uint32_t kKeysMin = 16;
+  // More values, in bytes, are left to a batch, which divides its work among turns.
+  static constexpr size_t kBytesMax = size_t{256} << 10;
+  static constexpr uint32_t kRest = 63;
+
+  // All arguments must outlive this object.
+  MessageGets(ServerHost& host, MessageReplies& messages) : host_(host), messages_(messages) {}
+
+  // Answers the message if it only gets values and each key can be answered so; nothing of the
+  // session may be pending. False: nothing was done.
+  bool Answer(Session& session, const packed::Header& header, std::string_view payload);
+
+ private:
+  bool Read(const packed::Header& header, Version* ticket);
+
+  ServerHost& host_;
+  MessageReplies& messages_;
+  std::vector<std::string_view> keys_;
+  std::vector<GetAnswer> answers_;
+  Scratch values_;
+  uint32_t rest_ = 0;  // messages that are left to batches
+};
+
+}  // namespace skep
