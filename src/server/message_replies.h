@@ -1,8 +1,9 @@
 // message_replies.h: the replies to messages of the packed protocol, and which of them are
 // remembered.
 //
-//   Finish   encodes the reply from the outcomes of the message's slots, or from answers; a message that is marked
-//            (packed::kRemember) is remembered with its ticket (reply_memory.h)
+//   Finish   encodes the reply from the outcomes of the message's slots, or from the answers of
+//            gets; a message that is marked (packed::kRemember) is remembered with its ticket
+//            (reply_memory.h)
 //   Repeat   sends a remembered reply
 //
 // Each reply leaves once its ticket is released, or synced if the message asks for that, whatever

@@ -292,7 +292,7 @@ TEST(PackedReply, DecodesWhatWasEncoded) {
   }
 }
 
-// Goal: a message of gets alone gives its keys, and its reply is that of a batch, byte for byte; any
+// Goal: a message of gets alone gives its keys, and its reply is a batch's, byte for byte; any
 // other message, and one that is cut short or has a byte more, gives none.
 // Method: random keys and values of a few sizes, some of which are absent.
 TEST(PackedReply, OfGetsIsThatOfABatch) {
