@@ -70,7 +70,7 @@ std::optional<Version> BtreeEngineOf<Layout>::GetPlain(std::string_view key,
 
 template <class Layout>
 Version BtreeEngineOf<Layout>::GetManyPlain(std::span<const std::string_view> keys,
-                                            std::span<GetAnswer> answers, Scratch& values) {
+                                            std::span<GetAnswer> answers, PlainValues values) {
   btree::TakenThreadState thread(core_.threads);
   btree::ManyGets<Layout> gets(core_, thread, traits().key_bytes_max, keys, answers, values);
   return core_.Stamp(gets.Do());

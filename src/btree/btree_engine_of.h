@@ -62,7 +62,7 @@ class BtreeEngineOf final : public BtreeEngine, public ExpirySource, public Plai
   Version Execute(Batch& batch) override;
   std::optional<Version> GetPlain(std::string_view key, std::optional<std::string>* value) override;
   Version GetManyPlain(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
-                       Scratch& values) override;
+                       PlainValues values) override;
   void ObserveExpiry(ExpiryObserver* observer) override {
     core_.expiry_observer.store(observer, std::memory_order_release);
   }

@@ -124,7 +124,7 @@ concept HasLeafCursor = requires(typename L::LeafCursor cursor, const typename L
   // Takes views of the items from the current one on, as long as they are stored whole and without
   // metadata, and moves behind them; with `keys_only`, without values. It stops behind the item
   // with which their bytes are more than `bytes_max`. Returns how many it has taken; a layout may
-  // take none where CopyPlain() serves. The views are valid as long as the leaf.
+  // take none at any item. The views are valid as long as the leaf.
   { cursor.TakeWhole(taken, keys_only, bytes_max) } -> std::same_as<uint32_t>;
 };
 

@@ -105,7 +105,7 @@ void ManyGets<Layout>::FindSpots(Keys keys) {
 
 template <class Layout>
 void ManyGets<Layout>::Answer(const Path& path, std::string_view key, GetAnswer* answer) {
-  if (values_.used() >= kAnswerBytesMax) return;
+  if (!values_.HasRoomFor(1)) return;
   const NodeWord word{path.node->word.load(std::memory_order_seq_cst)};
   if (word.dead()) return;
   std::string_view value;
@@ -115,7 +115,7 @@ void ManyGets<Layout>::Answer(const Path& path, std::string_view key, GetAnswer*
     }
     return;
   }
-  *answer = AnswerOf(values_.Copy(value));
+  *answer = AnswerOf(values_.at.Copy(value));
   seen_ = std::max(seen_, path.node->version.load(std::memory_order_relaxed));
 }
 
@@ -130,7 +130,7 @@ void ManyGets<Layout>::AnswerFromLeaf(const Path& path, uint32_t used, std::stri
     answer->verdict = Verdict::kAbsent;
   } else {
     if (found.value.outside || found.value.has_metadata) return;
-    *answer = AnswerOf(values_.Copy(found.value.bytes));
+    *answer = AnswerOf(values_.at.Copy(found.value.bytes));
   }
   const Version version =
       found.known ? found.version : path.node->version.load(std::memory_order_relaxed);

@@ -39,7 +39,8 @@ class ManyGets {
  public:
   // Keys of more than `key_bytes_max` bytes are left to a batch. `answers` is as long as `keys`.
   ManyGets(Core& core, ThreadState& thread, size_t key_bytes_max,
-           std::span<const std::string_view> keys, std::span<GetAnswer> answers, Scratch& values)
+           std::span<const std::string_view> keys, std::span<GetAnswer> answers,
+           const PlainValues& values)
       : core_(core),
         thread_(thread),
         key_bytes_max_(key_bytes_max),
@@ -74,7 +75,7 @@ class ManyGets {
   const size_t key_bytes_max_;
   const std::span<const std::string_view> keys_;
   const std::span<GetAnswer> answers_;
-  Scratch& values_;
+  const PlainValues values_;
   Version seen_ = 0;
   std::array<Path, kWindow> paths_;
 };

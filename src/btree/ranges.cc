@@ -77,15 +77,20 @@ template <class Layout>
 bool Ranges<Layout>::ScanLeaf(Cursor<Layout>& cursor, const Request& r, ScanMeter& meter) const {
   const bool unbounded = r.has(Request::kNoUpperBound);
   const auto form = cursor.plain_form();
+  // Items that are no runs are mostly in leaves that have no others.
+  bool has_runs = true;
   while (cursor.valid()) {
     if (!meter.MayAdd()) {
       const std::string_view key = cursor.key();
       if (unbounded || key < r.other) meter.StopBefore(key);
       return false;
     }
-    const ScanMeter::Added added = form ? meter.AddPlain(*form, cursor) : meter.AddWhole(cursor);
-    if (added == ScanMeter::Added::kLast) return false;
-    if (added == ScanMeter::Added::kSome) continue;
+    if (form || has_runs) {
+      const ScanMeter::Added added = form ? meter.AddPlain(*form, cursor) : meter.AddWhole(cursor);
+      if (added == ScanMeter::Added::kLast) return false;
+      if (added == ScanMeter::Added::kSome) continue;
+      has_runs = false;
+    }
     const std::string_view key = cursor.key();
     if (!unbounded && key >= r.other) return false;
     AddItem(r, key, cursor, meter);

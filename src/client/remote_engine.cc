@@ -40,6 +40,10 @@ bool OnlyReads(const Batch& batch) {
   return std::ranges::none_of(batch.requests(), IsWrite, &Request::op);
 }
 
+// Whether the batch has nothing to ask a server. Even if it has no requests, the server has to say
+// whether the snapshot is still there that it is to read at.
+bool IsNothing(const Batch& batch) { return batch.empty() && batch.snapshot().id == 0; }
+
 bool AsksForParts(const Batch& batch) {
   return std::ranges::any_of(batch.requests(), [](const Request& r) {
     return r.op == Op::kGet && r.has(Request::kByteRange);
@@ -115,7 +119,7 @@ RemoteEngine::SentBatch::SentBatch(RemoteEngine& engine, Batch& batch)
   // Makes room for the outcomes before anything is sent.
   BatchWriter writer(batch_);
   if (!refusal.ok()) writer.RefuseAll(refusal);
-  if (!refusal.ok() || batch_.empty()) return;
+  if (!refusal.ok() || IsNothing(batch_)) return;
   connection_ = &remote_.connection(index_);
   connection_->Begin(message_);
 }
@@ -142,7 +146,7 @@ Status RemoteEngine::SentBatch::WriteMessage(size_t* connection) {
   if (!remote_.gives_parts() && AsksForParts(batch_)) {
     refusal = {Code::kNotSupported, "the server does not know reads of parts of values"};
   }
-  if (!refusal.ok() || batch_.empty()) return refusal;
+  if (!refusal.ok() || IsNothing(batch_)) return refusal;
   const ConnectOptions& options = remote_.options();
   message_.may_repeat = OnlyReads(batch_);
   message_.remembered = !message_.may_repeat && options.remembers_writes;
@@ -233,7 +237,7 @@ class RemoteEngine::PartlySentBatch final : public BatchUnderWay {
 RemoteEngine::PartlySentBatch::PartlySentBatch(RemoteEngine& engine, Batch& batch)
     : batch_(batch), entry_(engine.one_sided_->calls()) {
   engine.one_sided_->Answer(batch, engine.remote_.IndexForThread(), &left_);
-  if (left_.empty()) return;
+  if (left_.empty() && !batch.empty()) return;
   const bool is_whole = left_.size() == batch.size();
   if (!is_whole) {
     rest_.set_scan_bytes_max(batch.scan_bytes_max());

@@ -65,18 +65,11 @@ bool AtomicCalls::IsSoSlot(uint32_t slot) const {
     case Op::kGet:
     case Op::kRequireAbsent:
     case Op::kRequirePresent:
-      return true;
     case Op::kRequireUnchanged:
-      // Behind the first part it would see what calls of later parts write.
-      return IsOfFirstPart(slot);
+      return true;
     default:
       return false;
   }
-}
-
-bool AtomicCalls::IsOfFirstPart(uint32_t slot) const {
-  const auto begins = batch_.part_begins();
-  return begins.empty() || slot < begins.front();
 }
 
 // Whether the slot is all of its part, and not of the first one: if it is refused, nothing else is.

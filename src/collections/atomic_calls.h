@@ -114,7 +114,6 @@ class AtomicCalls {
   void NoteKeys();
   bool IsSo() const;
   bool IsSoSlot(uint32_t slot) const;
-  bool IsOfFirstPart(uint32_t slot) const;
   bool IsPartOfItsOwn(uint32_t slot) const;
   bool IsOfAnotherKind(uint32_t slot) const;
   bool ReadRecords();

@@ -46,9 +46,9 @@ std::set<std::string_view> KeysDeletedFirst(const Batch& batch) {
   ForEachPart(batch, [&](const skep::Part& part) {
     for (uint32_t slot = part.begin; slot < part.end; ++slot) {
       const Request& r = batch.requests()[slot];
-      if (r.op == Op::kRequireUnchanged) continue;  // which is of the first part, and reads nothing
+      if (r.op == Op::kRequireUnchanged) continue;  // which reads nothing
       const auto note = [&](std::string_view key) {
-        const bool is_delete = r.op == Op::kDelete && r.flags == 0;
+        const bool is_delete = r.op == Op::kDelete && r.flags == 0 && r.when == 0;
         Use& use = uses.try_emplace(key, part.begin, is_delete).first->second;
         use.is_of_one_part = use.is_of_one_part && use.part == part.begin;
       };

@@ -115,7 +115,7 @@ class CollectionEngine final : public ForwardingEngine, public PlainGets {
     return plain_gets_->GetPlain(key, value);
   }
   Version GetManyPlain(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
-                       Scratch& values) override {
+                       PlainValues values) override {
     if (plain_gets_ == nullptr || std::ranges::any_of(keys, IsHidden)) return 0;
     return plain_gets_->GetManyPlain(keys, answers, values);
   }

@@ -31,7 +31,7 @@ class DurableEngine final : public ForwardingEngine, public PlainGets {
     return plain_gets_ != nullptr ? plain_gets_->GetPlain(key, value) : std::nullopt;
   }
   Version GetManyPlain(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
-                       Scratch& values) override {
+                       PlainValues values) override {
     return plain_gets_ != nullptr ? plain_gets_->GetManyPlain(keys, answers, values) : 0;
   }
   // The gates are released up to the version: all that the engine has is in the log, or in a

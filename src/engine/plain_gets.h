@@ -22,6 +22,17 @@
 
 namespace skep {
 
+// Where the values of many gets go, and how many bytes they may be together, but for the last one
+// if it is short.
+struct PlainValues {
+  // NOLINTNEXTLINE(google-explicit-constructor): memory alone has the limit of a batch.
+  PlainValues(Scratch& memory, size_t most = kAnswerBytesMax) : at(memory), bytes_max(most) {}
+  bool HasRoomFor(size_t bytes) const { return bytes + at.used() <= bytes_max; }
+
+  Scratch& at;
+  size_t bytes_max;
+};
+
 // Thread-safe.
 class PlainGets {
  public:
@@ -38,13 +49,13 @@ class PlainGets {
 
   // Reads the newest value of each key: of key i to answers[i], which has been kPostponed. It
   // becomes kAbsent, or kDone with a copy of the value in `values`, or stays kPostponed: then
-  // GetPlain would answer nothing, or `values` has more than kAnswerBytesMax bytes, or the engine
-  // has no quick way to the key, and the caller executes a batch. Returns the ticket of all
+  // GetPlain would answer nothing, or `values` has no room for the value, or the engine has no
+  // quick way to the key, and the caller executes a batch. Returns the ticket of all
   // answers. Each key is read at an instant of its own, in no order; a key that occurs twice is
   // read twice. `answers` is as long as `keys`. Waits, and throws, as GetPlain. Cost: the look-ups,
   // whose cache misses overlap, and a copy of each value.
   virtual Version GetManyPlain(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
-                               Scratch& values) = 0;
+                               PlainValues values) = 0;
 };
 
 // The answer of a key whose value has been copied.

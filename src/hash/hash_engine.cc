@@ -132,7 +132,7 @@ std::optional<Version> HashEngine::GetPlain(std::string_view key,
 }
 
 Version HashEngine::GetManyPlain(std::span<const std::string_view> keys,
-                                 std::span<GetAnswer> answers, Scratch& values) {
+                                 std::span<GetAnswer> answers, PlainValues values) {
   Windows& windows = WindowsOfThread();
   const hash::ManyGets gets(keys, traits_, answers, values);
   hash::ReadRun reads(core_, gets, windows.groups, windows.reads);

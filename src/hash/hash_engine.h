@@ -48,7 +48,7 @@ class HashEngine final : public Engine, public ExpirySource, public PlainGets {
   Version Execute(Batch& batch) override;
   std::optional<Version> GetPlain(std::string_view key, std::optional<std::string>* value) override;
   Version GetManyPlain(std::span<const std::string_view> keys, std::span<GetAnswer> answers,
-                       Scratch& values) override;
+                       PlainValues values) override;
   Result<SnapshotRef> OpenSnapshot(uint64_t now_ms) override;
   void CloseSnapshot(SnapshotRef) override {}
   Version Latest() const override { return core_.numbers.last(); }

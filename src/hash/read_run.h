@@ -75,19 +75,19 @@ class BatchGets {
 class ManyGets {
  public:
   ManyGets(std::span<const std::string_view> keys, const EngineTraits& traits,
-           std::span<GetAnswer> answers, Scratch& values)
+           std::span<GetAnswer> answers, const PlainValues& values)
       : keys_(keys), traits_(traits), answers_(answers), values_(values) {}
 
   std::string_view key(uint32_t slot) const { return keys_[slot]; }
-  bool IsFull() const { return values_.used() >= kAnswerBytesMax; }
-  Scratch& values() const { return values_; }
+  bool IsFull() const { return !values_.HasRoomFor(1); }
+  Scratch& values() const { return values_.at; }
   size_t TellInline(uint32_t slot, std::string_view copy) const {
     answers_[slot] = AnswerOf(copy);
     return copy.size();
   }
   void Tell(uint32_t slot, const std::optional<PointState>& found, uint64_t) const {
-    if (found && found->deadline_ms == 0 && !IsFull()) {
-      answers_[slot] = AnswerOf(values_.Copy(found->value));
+    if (found && found->deadline_ms == 0 && values_.HasRoomFor(found->value.size())) {
+      answers_[slot] = AnswerOf(values_.at.Copy(found->value));
     } else if (!found && keys_[slot].size() <= traits_.key_bytes_max) {
       answers_[slot].verdict = Verdict::kAbsent;
     }
@@ -97,7 +97,7 @@ class ManyGets {
   const std::span<const std::string_view> keys_;
   const EngineTraits& traits_;
   const std::span<GetAnswer> answers_;
-  Scratch& values_;
+  const PlainValues values_;
 };
 
 // The memory of a window: too large to be made anew for each batch.

@@ -12,15 +12,17 @@ bool MessageGets::Answer(Session& session, const packed::Header& header, std::st
       header.count < kKeysMin) {
     return false;
   }
-  keys_.clear();
-  if (!packed::TakeGets(payload, header.count, &keys_)) return false;
-  if (rest_ > 0) {
-    --rest_;
+  if (session.packed->gets_left_out > 0) {
+    --session.packed->gets_left_out;
     return false;
   }
+  keys_.clear();
+  if (!packed::TakeGets(payload, header.count, &keys_)) return false;
   Version ticket = 0;
+  values_.Clear();
   if (!Read(header, &ticket)) {
-    rest_ = kRest;
+    session.packed->gets_left_out = kRest;
+    values_.Clear();
     return false;
   }
   const auto hits =
@@ -39,15 +41,14 @@ bool MessageGets::Read(const packed::Header& header, Version* ticket) {
   const bool is_shared = owner != nullptr && &keyspaces.at(header.keyspace) == &owner->engine();
   if (gets == nullptr || is_shared) return false;
   answers_.assign(keys_.size(), GetAnswer{});
-  values_.Clear();
   constexpr size_t kAtOnce = 256;
   try {
     for (size_t i = 0; i < keys_.size(); i += kAtOnce) {
       const size_t count = std::min(kAtOnce, keys_.size() - i);
       const auto answers = std::span(answers_).subspan(i, count);
-      *ticket = std::max(*ticket,
-                         gets->GetManyPlain(std::span(keys_).subspan(i, count), answers, values_));
-      if (values_.used() > kBytesMax) return false;
+      const Version seen =
+          gets->GetManyPlain(std::span(keys_).subspan(i, count), answers, {values_, kBytesMax});
+      *ticket = std::max(*ticket, seen);
       const bool is_whole = std::ranges::none_of(answers, [](const GetAnswer& answer) {
         return answer.verdict != Verdict::kDone && answer.verdict != Verdict::kAbsent;
       });

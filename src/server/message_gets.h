@@ -8,8 +8,8 @@
 //
 // What an engine does not answer so, as a value with a deadline, a long one, or a key of another
 // type, leaves the whole message to a batch, which reads all of its keys again. After such a
-// message the next kRest ones are left to batches at once: so the keys of a keyspace in which no
-// message can be answered are read twice in one of kRest + 1 messages only.
+// message the session's next kRest ones are left to batches at once: so the keys of a session whose
+// messages can never be answered so are read twice in one of kRest + 1 messages only.
 //
 // Thread safety: the owning worker only.
 #pragma once
@@ -51,7 +51,6 @@ class MessageGets {
   std::vector<std::string_view> keys_;
   std::vector<GetAnswer> answers_;
   Scratch values_;
-  uint32_t rest_ = 0;  // messages that are left to batches
 };
 
 }  // namespace skep

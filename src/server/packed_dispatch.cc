@@ -189,7 +189,10 @@ bool PackedDispatch::RunBatch(Session& session, const Header& header, std::strin
       return true;
     }
   }
-  if (!batch_.HasPoints(session) && gets_.Answer(session, header, payload)) return true;
+  if (!batch_.HasPoints(session) && gets_.Answer(session, header, payload)) {
+    if (turn_.HasWorked()) batch_.LetOthersGoFirst(session);
+    return true;
+  }
   if (GoesAside(session, header, payload)) return RunApart(session, header, payload, true);
   return AddToShared(session, header, payload) || RunApart(session, header, payload, false);
 }

@@ -58,6 +58,9 @@ class PackedSession {
   }
   size_t held_pinned_bytes() const { return held_pinned_bytes_; }
 
+  // Messages that are left to batches, though they may be of gets alone (message_gets.h).
+  uint32_t gets_left_out = 0;
+
   // Memory of its snapshots and watches, without the versions and keys, which the engines count.
   size_t handle_bytes() const { return (snapshots_.size() + watches_.size()) * kHandleBytes; }
 

@@ -326,7 +326,6 @@ PostponedTask& TurnBatch::TaskOf(Session& session) {
   return static_cast<PostponedTask&>(*session.task);
 }
 
-// After commands that took long the session goes on in the next turn.
 void TurnBatch::LetOthersGoFirst(Session& session) {
   if (session.port == nullptr && !session.closed) TaskOf(session);
 }

@@ -101,6 +101,8 @@ class TurnBatch {
   void AddMessage(Session& session, const packed::Header& header, uint32_t first);
   // Whether a shared batch has points of the session.
   bool HasPoints(const Session& session) const { return session.point_flush == flush_; }
+  // After work that took long the session goes on in the next turn.
+  void LetOthersGoFirst(Session& session);
   // Adds a command without requests: its finish alone makes its reply.
   void AddReply(Session& session, const Command& command, std::span<const std::string_view> args);
   // `text` stays viewed until the flush.
@@ -155,7 +157,6 @@ class TurnBatch {
   void FinishMessage(Session& session, const packed::Header& header,
                      const PostponedTask::Slots& slots);
   PostponedTask& TaskOf(Session& session);
-  void LetOthersGoFirst(Session& session);
   void DropViewed();
 
   ServerHost& host_;

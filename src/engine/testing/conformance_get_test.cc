@@ -167,6 +167,36 @@ TEST_P(GetConformance, ManyLeaveFewPlainKeysToBatches) {
   }
 }
 
+// Goal: values are copied as long as there is room for them, and no long one beyond it.
+// Method: short values, which may be one more than fit, and among them some that are longer than
+// all the room.
+TEST_P(GetConformance, CopiesWhatThereIsRoomFor) {
+  constexpr size_t kRoom = 1000;
+  constexpr size_t kShort = 8;
+  const size_t long_bytes = std::min<size_t>(traits_.value_bytes_max, 100'000);
+  std::vector<std::string> keys;
+  for (int i = 0; i < 300; ++i) {
+    keys.push_back("key" + std::to_string(100 + i));
+    const bool is_long = i % 50 == 10 && long_bytes > kRoom;
+    const std::string value(is_long ? long_bytes : kShort, 'v');
+    subject_.RunOne({.op = Op::kPut, .key = keys.back(), .value = value, .other = {}});
+  }
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  std::vector<GetAnswer> answers(keys.size());
+  Scratch values;
+  gets_->GetManyPlain(views, answers, {values, kRoom});
+  EXPECT_LT(values.used(), kRoom + kShort);
+  size_t bytes = 0;
+  for (const GetAnswer& answer : answers) {
+    ASSERT_NE(answer.verdict, Verdict::kAbsent);
+    if (answer.verdict != Verdict::kDone) continue;
+    EXPECT_EQ(answer.value(), std::string(kShort, 'v'));
+    bytes += answer.bytes;
+  }
+  EXPECT_LE(bytes, values.used());
+  EXPECT_GT(bytes, kRoom / 2);
+}
+
 // Goal: a key that a batch would refuse is not answered.
 TEST_P(GetConformance, LeavesWhatIsRefusedToBatches) {
   std::optional<std::string> value;

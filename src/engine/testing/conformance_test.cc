@@ -224,6 +224,21 @@ TEST_P(LogConformance, RefusesSnapshotsItDoesNotHave) {
   }
 }
 
+// Goal: an atomic batch without requests at a snapshot that is gone is not applied, as one with
+// requests.
+TEST_P(LogConformance, NothingAtASnapshotThatIsGoneIsRefused) {
+  SKEP_NEEDS(snapshots);
+  const auto opened = engine_.OpenSnapshot(Subject::kStartMs);
+  ASSERT_TRUE(opened.has_value());
+  for (const bool is_gone : {false, true}) {
+    if (is_gone) engine_.CloseSnapshot(*opened);
+    Batch nothing(Batch::Kind::kAtomic);
+    nothing.set_snapshot(*opened);
+    engine_.Execute(nothing);
+    EXPECT_EQ(nothing.applied(), !is_gone);
+  }
+}
+
 // Goal: the oracle notices differences; a test of the test.
 // Method: outcomes and statistics of a batch whose past the oracle has not seen.
 TEST_P(LogConformance, TheOracleSeesADifference) {
