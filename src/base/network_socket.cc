@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -124,6 +125,17 @@ bool Bind(int fd, const SocketAddress& address) {
   return bind(fd, address.raw(), address.length) == 0;
 }
 
+// Whether the system has given the socket the port that it is connected to, as it may if nobody
+// receives there: then the socket would receive what it sends.
+bool IsItsOwnPeer(int fd, const SocketAddress& peer) {
+  SocketAddress own = peer;
+  if (getsockname(fd, own.raw(), &own.length) < 0) return true;
+  if (own.length != peer.length || std::memcmp(own.raw(), peer.raw(), own.length) != 0)
+    return false;
+  errno = ECONNREFUSED;
+  return true;
+}
+
 class Sockets final : public Network {
  public:
   Result<std::unique_ptr<Listener>> Listen(const Address& address) override {
@@ -153,17 +165,29 @@ class Sockets final : public Network {
   }
 
   Result<std::unique_ptr<DatagramSocket>> BindDatagrams(const Address& address) override {
-    return OpenDatagrams(address, bind, "cannot bind a socket to its address");
+    // Several workers may receive on one port.
+    return OpenDatagrams(
+        address,
+        [](int fd, const SocketAddress& at) {
+          SetOption(fd, SOL_SOCKET, SO_REUSEPORT);
+          return bind(fd, at.raw(), at.length) == 0;
+        },
+        "cannot bind a socket to its address");
   }
   Result<std::unique_ptr<DatagramSocket>> ConnectDatagrams(const Address& address) override {
-    return OpenDatagrams(address, connect, "cannot connect");
+    return OpenDatagrams(
+        address,
+        [](int fd, const SocketAddress& peer) {
+          return connect(fd, peer.raw(), peer.length) == 0 && !IsItsOwnPeer(fd, peer);
+        },
+        "cannot connect");
   }
 
   std::unique_ptr<Poller> NewPoller() override { return NewEpollPoller(); }
 
  private:
   static Result<std::unique_ptr<DatagramSocket>> OpenDatagrams(
-      const Address& address, int (*open)(int, const sockaddr*, socklen_t), const char* problem) {
+      const Address& address, bool (*open)(int, const SocketAddress&), const char* problem) {
     Result<SocketAddress> parsed = ParseAddress(address);
     if (!parsed) return Fail(parsed.error());
     if (parsed->family() == AF_UNIX) {
@@ -171,9 +195,8 @@ class Sockets final : public Network {
     }
     FileDescriptor fd(socket(parsed->family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd.valid()) return Fail(IoError("cannot make a socket"));
-    SetOption(fd.get(), SOL_SOCKET, SO_REUSEPORT);
     if (parsed->family() == AF_INET6) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
-    if (open(fd.get(), parsed->raw(), parsed->length) < 0) return Fail(IoError(problem));
+    if (!open(fd.get(), *parsed)) return Fail(IoError(problem));
     return std::make_unique<SocketDatagrams>(std::move(fd));
   }
 };

@@ -22,8 +22,8 @@
 
 namespace skep {
 
-// Where the values of many gets go, and how many bytes they may be together, but for the last one
-// if it is short.
+// Where the values of many gets go, and how many bytes they may be together, but for the last few
+// if these are short.
 struct PlainValues {
   // NOLINTNEXTLINE(google-explicit-constructor): memory alone has the limit of a batch.
   PlainValues(Scratch& memory, size_t most = kAnswerBytesMax) : at(memory), bytes_max(most) {}

@@ -168,7 +168,7 @@ TEST_P(GetConformance, ManyLeaveFewPlainKeysToBatches) {
 }
 
 // Goal: values are copied as long as there is room for them, and no long one beyond it.
-// Method: short values, which may be one more than fit, and among them some that are longer than
+// Method: short values, which may be a few more than fit, and among them some that are longer than
 // all the room.
 TEST_P(GetConformance, CopiesWhatThereIsRoomFor) {
   constexpr size_t kRoom = 1000;
@@ -185,7 +185,7 @@ TEST_P(GetConformance, CopiesWhatThereIsRoomFor) {
   std::vector<GetAnswer> answers(keys.size());
   Scratch values;
   gets_->GetManyPlain(views, answers, {values, kRoom});
-  EXPECT_LT(values.used(), kRoom + kShort);
+  EXPECT_LT(values.used(), 2 * kRoom);  // an engine may copy the short ones of a window at once
   size_t bytes = 0;
   for (const GetAnswer& answer : answers) {
     ASSERT_NE(answer.verdict, Verdict::kAbsent);
