@@ -113,7 +113,8 @@ void AtomicCalls::NoteKeys() {
     bool has_calls = false;
     for (uint32_t slot = part.begin; slot < part.end; ++slot) {
       const Request& r = batch_.requests()[slot];
-      // What the first part requires to be unchanged is not what the batch itself changes.
+      // A watch in the first part is judged on the state before the batch, so a request behind it
+      // may be moved in front of it.
       const bool is_watch = r.op == Op::kRequireUnchanged && part.is_first;
       if (!is_watch) first_slots_.try_emplace(r.key, slot);
       const bool is_broad = IsRange(r.op) || r.op == Op::kMove || r.op == Op::kSample;

@@ -209,27 +209,27 @@ std::vector<std::string_view> CollectionEngine::LargeKeys(Access& access,
                                                           const Batch& batch) const {
   if (!has_hidden_.load(std::memory_order_relaxed)) return {};
   std::set<std::string_view> keys;
-  const auto deleted = KeysDeletedFirst(batch);
-  const auto add = [&](std::string_view key) {
-    if (!deleted.contains(key)) keys.insert(key);
-  };
   std::set<std::string_view> asked;
+  const bool has_moves =
+      std::ranges::any_of(batch.requests(), [](const Request& r) { return r.op == Op::kMove; });
   for (const Request& r : batch.requests()) {
-    if (r.op == Op::kMove || KindWanted(r) != kPlainType) asked.insert(r.key);
+    if (has_moves && (r.op == Op::kMove || KindWanted(r) != kPlainType)) asked.insert(r.key);
   }
   for (const Request& r : batch.requests()) {
     if (r.op == Op::kMove && r.key == r.other) continue;  // which changes nothing
     // A request on the key that a collection is moved to is about that collection.
     if (r.op == Op::kMove && types::IsLarge(access.TypeOf(r.key))) {
-      if (asked.contains(r.other)) add(r.key);
+      if (asked.contains(r.other)) keys.insert(r.key);
       continue;
     }
     const bool asks = (r.op == Op::kApply || r.op == Op::kGet) && !r.has(Request::kNoValue);
     const bool chains = r.op == Op::kApply && r.has(Request::kOperandOfSlot);
     if (KindWanted(r) == kPlainType || (!asks && !chains)) continue;
     // A function of another type is refused whatever the form is.
-    if (access.TypeOf(r.key) == types::kLargeForm + KindWanted(r)) add(r.key);
+    if (access.TypeOf(r.key) == types::kLargeForm + KindWanted(r)) keys.insert(r.key);
   }
+  if (keys.empty()) return {};
+  for (const std::string_view key : KeysDeletedFirst(batch)) keys.erase(key);
   return {keys.begin(), keys.end()};
 }
 

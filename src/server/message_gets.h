@@ -6,10 +6,10 @@
 // Order: the message would overtake what is pending in the batch of the turn, so one whose session
 // has a request there joins that batch.
 //
-// What an engine does not answer so, as a value with a deadline, a long one, or a key of another
-// type, leaves the whole message to a batch, which reads all of its keys again. After such a
-// message the session's next kRest ones are left to batches at once: so the keys of a session whose
-// messages can never be answered so are read twice in one of kRest + 1 messages only.
+// Keys that an engine does not answer without a batch: those with a deadline, with a long value or
+// of another type. If a message has one, a batch reads all of its keys again, and the session's
+// next kRest messages are left to batches at once. So a session that has such keys in all of its
+// messages reads the keys of one message in kRest + 1 twice.
 //
 // Thread safety: the owning worker only.
 #pragma once
